@@ -1,0 +1,1 @@
+//! Local agent processes over the Agent Client Protocol, as a runtime of Sillage.

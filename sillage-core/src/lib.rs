@@ -1,0 +1,16 @@
+//! What Sillage decides, without touching the world.
+//!
+//! Tasks and their graph, the message an agent receives, the report it returns, the run as a state machine,
+//! and the traits (*ports*) through which an engine reaches agents, storage, repositories and time.
+//! Nothing here does IO, asks the time, draws a random number or spawns anything: all of that comes in as values.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod document;
+pub mod fault;
+pub mod folders;
+pub mod id;
+pub mod ports;
+pub mod report;
+pub mod run;
+pub mod task;
+pub mod time;

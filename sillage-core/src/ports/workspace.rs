@@ -1,0 +1,254 @@
+//! [`Workspace`]: worktrees, commits and merges for agents (R15–R20), and the files of deliverables.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+/// Makes worktrees, commits and merges. Each call is idempotent by what it names, so that repeating it after a
+/// crash does it once. Never writes to the person's checked-out branch, index or working tree, and runs nothing
+/// that the repository or an agent planted.
+#[async_trait]
+pub trait Workspace: Send + Sync {
+    /// What is known of the repository that holds `folder`; none where there is none.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Unsupported`] for a repository that cannot be worked in (no commit yet, bare, …),
+    /// [`WorkspaceError::Git`] when git is missing, too old or fails.
+    async fn inspect(&self, folder: &Path) -> Result<Option<Repository>, WorkspaceError>;
+
+    /// Makes the worktree, or gives back the one made before under the same wish. When the branch's name is taken by
+    /// someone else, a fresh name is used and told.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Git`] and the others by cause.
+    async fn lease(&self, wish: &WorktreeWanted) -> Result<Worktree, WorkspaceError>;
+
+    /// Commits what is left uncommitted in the worktree, as the repository's configured user, and tells the
+    /// branch's tip. No new commit when nothing was left.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::WorktreeLost`] when the folder is gone or is no longer this worktree: nothing was
+    /// committed anywhere.
+    async fn commit(&self, worktree: &Worktree, message: &str) -> Result<Committed, WorkspaceError>;
+
+    /// Merges a commit into the integration branch, making the branch at `base` when it does not exist, moving it by
+    /// compare-and-swap. Does nothing when the branch contains the commit already.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Git`] and the others by cause. A conflict is an answer, not an error.
+    async fn merge(&self, wish: &MergeWanted) -> Result<MergeOutcome, WorkspaceError>;
+
+    /// Keeps everything that the worktree holds, committed or not, under `refs/sillage/rescue/<run>/<step>/<n>`, then
+    /// puts it back to its base. The reference is none when there was nothing to keep. A missing worktree is made
+    /// anew.
+    ///
+    /// # Errors
+    /// By cause; nothing is put back before it is kept.
+    async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError>;
+
+    /// Which of `files` are missing or empty below `folder`. A path that leads out of the folder counts as missing.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError>;
+
+    /// The worktrees of this repository that lie in our own folder, with what holds each.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn list(&self, repository: &Path, integration: &str) -> Result<Vec<WorktreeState>, WorkspaceError>;
+
+    /// Removes the worktree when nothing holds it; its branch stays. A missing one is already removed.
+    ///
+    /// # Errors
+    /// By cause. Being held is an answer, not an error.
+    async fn remove(&self, worktree: &Worktree, integration: &str) -> Result<Removal, WorkspaceError>;
+
+    /// Diff statistics between two commits.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn diff(&self, repository: &Path, from: &str, to: &str) -> Result<DiffStat, WorkspaceError>;
+}
+
+/// A repository as it is before launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repository {
+    /// The working tree that holds the folder; canonical.
+    pub root: PathBuf,
+    /// The git folder that all its worktrees share; canonical.
+    pub common_dir: PathBuf,
+    /// The commit that the person stands on: full hash.
+    pub head: String,
+    /// The branch that the person stands on; none: detached.
+    pub branch: Option<String>,
+    /// What is worth a word before launch, e.g. local settings that name programs.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// A worktree that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeWanted {
+    /// The working tree of the repository.
+    pub repository: PathBuf,
+    /// The run's name, which the folder's path holds.
+    pub run: String,
+    /// The step's name: `agent`, or `agent/sub-agent`.
+    pub step: String,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit to start from: full hash.
+    pub base: String,
+}
+
+/// A worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The working tree of the repository that it belongs to.
+    pub repository: PathBuf,
+    /// Its folder; absolute, within our own folder.
+    pub path: PathBuf,
+    /// Its branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit that it started from: full hash.
+    pub base: String,
+}
+
+/// A branch's tip after what was left is committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The tip: full hash.
+    pub tip: String,
+    /// Commits since the base.
+    pub commits: u32,
+    /// Changes since the base.
+    pub diff: DiffStat,
+}
+
+/// How much changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffStat {
+    /// Files.
+    pub files: u32,
+    /// Lines added; binary files count none.
+    pub insertions: u32,
+    /// Lines removed; binary files count none.
+    pub deletions: u32,
+}
+
+/// A merge that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeWanted {
+    /// The working tree of the repository.
+    pub repository: PathBuf,
+    /// The integration branch, without `refs/heads/`.
+    pub into: String,
+    /// Where the integration branch starts when it does not exist yet: full hash.
+    pub base: String,
+    /// The commit to merge: full hash.
+    pub commit: String,
+    /// The merge commit's message.
+    pub message: String,
+}
+
+/// How a merge went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeOutcome {
+    /// The integration branch holds the commit; this is its tip.
+    Merged(String),
+    /// Nothing was changed; these files conflict.
+    Conflict(Vec<String>),
+}
+
+/// A worktree put back to its base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarted {
+    /// The worktree, which may lie elsewhere than before.
+    pub worktree: Worktree,
+    /// Where what it held was kept.
+    pub rescued: Option<String>,
+}
+
+/// A worktree in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeState {
+    /// The worktree's folder.
+    pub path: PathBuf,
+    /// Its branch; none: detached.
+    pub branch: Option<String>,
+    /// What keeps it from being removed; empty: nothing.
+    pub held_by: Vec<Hold>,
+}
+
+/// What keeps a worktree from being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Hold {
+    /// Files that are in no commit: changed, new or ignored.
+    Files(Vec<PathBuf>),
+    /// Commits that the integration branch does not hold.
+    Commits(u32),
+    /// An operation begun and not ended: `merge`, `rebase`, …
+    Operation(String),
+    /// A process that works there.
+    Process(u32),
+    /// A lock, with its reason.
+    Lock(String),
+    /// A repository within it.
+    NestedRepository(PathBuf),
+    /// Its head is not on the branch that was made for it.
+    OtherBranch(String),
+}
+
+/// How a removal went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// These hold it.
+    Held(Vec<Hold>),
+}
+
+/// Why a workspace did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WorkspaceError {
+    /// The repository cannot be worked in.
+    #[error("the repository {path} cannot be used: {why}")]
+    Unsupported {
+        /// The repository.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The worktree's folder is gone or is no longer what was made.
+    #[error("worktree lost: {path} {why}")]
+    WorktreeLost {
+        /// The folder.
+        path: PathBuf,
+        /// How.
+        why: String,
+    },
+    /// git is missing, too old, or failed.
+    #[error("git {command} failed: {words}")]
+    Git {
+        /// What was run, without paths of ours.
+        command: String,
+        /// git's words.
+        words: String,
+    },
+    /// Another error of the system.
+    #[error("{path}: {words}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's words.
+        words: String,
+    },
+}

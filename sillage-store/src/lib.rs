@@ -1,0 +1,1 @@
+//! Durable run logs on sled, and the same in memory.

@@ -1,0 +1,1 @@
+//! Scripted runtime, faulty store and conformance suites for the traits of Sillage.
