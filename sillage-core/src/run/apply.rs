@@ -411,8 +411,8 @@ impl Run {
     }
 
     fn let_children_follow(&mut self, step: StepIndex, at: Timestamp) {
-        for index in 0..self.graph.children(step.position()).len() {
-            let child = StepIndex(self.graph.children(step.position())[index]);
+        for index in 0..self.graph.children(step.0).len() {
+            let child = StepIndex(self.graph.children(step.0)[index]);
             let state = self.step_mut(child);
             state.unmet = state.unmet.saturating_sub(1);
             if state.unmet == 0 && state.phase == Phase::Pending {
@@ -478,18 +478,23 @@ impl Run {
                 false if state.work.is_some() => Next::Lease,
                 false => Next::Begin,
             };
-            if !has_session {
-                state.corrections = 0;
-                self.drop_session(step);
+            match state.session.as_deref().map(StepSession::id).filter(|_| has_session) {
+                Some(session) => {
+                    self.live.insert(session, step);
+                }
+                None => {
+                    state.corrections = 0;
+                    self.drop_session(step);
+                }
             }
         }
-        for position in 0..self.steps.len() {
-            let parents = self.graph.parents(position);
+        for node in 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX) {
+            let parents = self.graph.parents(node);
             let unmet = parents.iter().filter(|p| !self.steps[**p as usize].lets_follow()).count();
-            let state = &mut self.steps[position];
+            let state = &mut self.steps[node as usize];
             state.unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
             if state.phase == Phase::Pending && unmet == 0 {
-                self.enter(StepIndex(u32::try_from(position).unwrap_or(u32::MAX)), Phase::Ready, at);
+                self.enter(StepIndex(node), Phase::Ready, at);
             }
         }
     }

@@ -41,6 +41,8 @@ use places::Places;
 pub struct Run {
     definition: Arc<RunDefinition>,
     graph: Graph,
+    /// Of the task's links those that name an output or an input, by the agent that they lead to.
+    named_links: HashMap<u32, Vec<usize>>,
     steps: Vec<Step>,
     places: Places,
     outbox: Outbox,
@@ -112,17 +114,18 @@ impl Run {
     pub fn start(first: Recorded) -> Result<Run, CorruptLog> {
         match first {
             Recorded { seq: Seq::FIRST, at, event: Event::RunCreated(definition) } => {
-                Ok(Run::created(at, *definition))
+                Run::created(at, *definition)
             }
             other => Err(CorruptLog { seq: other.seq, why: "a log starts with the run's launch".to_owned() }),
         }
     }
 
-    fn created(at: Timestamp, definition: RunDefinition) -> Run {
-        let graph = Graph::of(&definition.task);
-        let weights = vec![1; definition.task.agents.len()];
-        let steps: Vec<Step> = (0..definition.task.agents.len())
-            .map(|position| Step::new(u32::try_from(graph.parents(position).len()).unwrap_or(u32::MAX)))
+    fn created(at: Timestamp, definition: RunDefinition) -> Result<Run, CorruptLog> {
+        let graph = Graph::of(&definition.task)
+            .map_err(|_| CorruptLog { seq: Seq::FIRST, why: "its links form a cycle".to_owned() })?;
+        let weights = vec![1; graph.len()];
+        let steps: Vec<Step> = (0..u32::try_from(graph.len()).unwrap_or(u32::MAX))
+            .map(|node| Step::new(u32::try_from(graph.parents(node).len()).unwrap_or(u32::MAX)))
             .collect();
         let mut places = Places::new(&definition, graph.longest_remaining(&weights));
         for (position, step) in steps.iter().enumerate() {
@@ -130,7 +133,8 @@ impl Run {
                 places.ready(position);
             }
         }
-        Run {
+        Ok(Run {
+            named_links: compose::index_named_links(&definition.task),
             definition: Arc::new(definition),
             graph,
             steps,
@@ -149,7 +153,7 @@ impl Run {
             ending: 0,
             ended: 0,
             removing: 0,
-        }
+        })
     }
 
     /// Takes several inputs at once: decides and applies each, then everything that follows from them. The facts

@@ -75,16 +75,21 @@ impl Places {
         if free == 0 || self.models.iter().all(|m| m.ready.is_empty()) {
             return Vec::new();
         }
+        // One head a model, each in order: the best of the heads is the best of all.
         let mut heads: Vec<_> = self
             .models
             .iter()
-            .map(|model| (model.ready.iter().take(model.free as usize).copied().peekable()))
+            .map(|model| {
+                let mut rest = model.ready.iter().copied().take(model.free as usize);
+                (rest.next(), rest)
+            })
             .collect();
         let mut chosen = Vec::new();
         while free > 0 {
-            let best = heads.iter_mut().filter(|head| head.peek().is_some()).min_by_key(|head| head.peek().copied());
-            let Some((_, position)) = best.and_then(Iterator::next) else { break };
-            chosen.push(position as usize);
+            let best = heads.iter_mut().filter(|(head, _)| head.is_some()).min_by_key(|(head, _)| *head);
+            let Some((head, rest)) = best else { break };
+            chosen.extend(head.map(|(_, position)| position as usize));
+            *head = rest.next();
             free -= 1;
         }
         chosen

@@ -33,13 +33,13 @@ impl Decision<'_> {
 
     fn end_descendants(&mut self, because: StepIndex) {
         let mut seen: HashSet<u32> = HashSet::new();
-        let mut left: Vec<u32> = self.run.graph.children(because.position()).to_vec();
+        let mut left: Vec<u32> = self.run.graph.children(because.0).to_vec();
         while let Some(child) = left.pop() {
             if !seen.insert(child) || self.run.steps[child as usize].phase != Phase::Pending {
                 continue;
             }
             self.say(Event::StepEnded { step: StepIndex(child), end: StepEnd::NotRun(because) });
-            left.extend_from_slice(self.run.graph.children(child as usize));
+            left.extend_from_slice(self.run.graph.children(child));
         }
     }
 

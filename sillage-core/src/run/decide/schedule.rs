@@ -106,9 +106,9 @@ fn session_request(
     let agent = run.agent(step);
     let path = worktree.map(|w| w.path.as_path());
     let mut filesystem_scope = definition.folders_in(path);
-    if !run.graph.parents(step.position()).is_empty() {
-        filesystem_scope.read.push(definition.step_files(&agent.id));
-    }
+    // Where the full reports of the agents upstream are (W14).
+    let upstream = run.graph.parents(step.0).iter().map(|parent| run.agent(StepIndex(*parent)));
+    filesystem_scope.read.extend(upstream.map(|agent| definition.step_files(&agent.id)));
     SessionRequest {
         client_session_id,
         model: agent.model.clone(),

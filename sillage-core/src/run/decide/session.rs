@@ -170,8 +170,8 @@ impl Decision<'_> {
 
     fn read_report(&self, step: StepIndex, answer: &Answer) -> Result<Report, Vec<crate::fault::Fault>> {
         let agent = self.run.agent(step);
-        let expected = report::Expected { outputs: &agent.outputs, cut: answer.stop == StopReason::MaxTokens };
-        report::read(&answer.text, &expected)
+        let expected = report::Expected { outputs: &agent.outputs };
+        report::read(&answer.text, &expected, answer.stop == StopReason::MaxTokens)
     }
 
     /// A well-formed report: the files that it promises are looked at before it is believed.
@@ -191,7 +191,8 @@ impl Decision<'_> {
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
         } else if corrections < self.run.definition.policy.corrections {
-            let text = report::correction(&faults, u32::from(corrections) + 1);
+            let expected = report::Expected { outputs: &self.run.agent(step).outputs };
+            let text = report::correction(&faults, u32::from(corrections) + 1, &expected);
             self.plan_message(step, MessagePurpose::Correction, Some(text));
         } else {
             let all: Vec<String> = faults.iter().map(ToString::to_string).collect();

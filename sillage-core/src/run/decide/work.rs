@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use super::Decision;
-use crate::fault::{Fault, FaultCode};
 use crate::id::StepIndex;
 use crate::ports::workspace::{
     Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree,
 };
-use crate::report::Report;
+use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
 use crate::run::event::{Event, StepEnd};
 use crate::run::step::Phase;
@@ -55,7 +54,7 @@ impl Decision<'_> {
         match result {
             Ok(missing) if missing.is_empty() => self.accept(step, report),
             Ok(missing) => {
-                let faults = missing.iter().map(|file| missing_file(file)).collect();
+                let faults = missing.iter().map(|file| missing_deliverable(file, false)).collect();
                 self.refuse(step, faults);
             }
             Err(error) => self.fail_in_workspace(step, error),
@@ -113,16 +112,5 @@ impl Decision<'_> {
             // It could not be looked at: it stays, and the list of worktrees tells why when it is asked.
             Err(_) => self.say(Event::WorktreeHeld { step, holds: Vec::new() }),
         }
-    }
-}
-
-fn missing_file(file: &std::path::Path) -> Fault {
-    Fault {
-        code: FaultCode::MissingDeliverable,
-        message: format!("the deliverable's file `{}` is missing or empty", file.display()),
-        path: String::new(),
-        line: None,
-        column: None,
-        suggestion: None,
     }
 }
