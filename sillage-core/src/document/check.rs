@@ -35,6 +35,14 @@ impl<'a> Spot<'a> {
         }
     }
 
+    /// The value of a key in this map.
+    pub(crate) fn field(&self, name: &str, node: &'a Node) -> Self {
+        Spot {
+            node,
+            path: field_path(&self.path, name),
+        }
+    }
+
     fn item(&self, index: usize, node: &'a Node) -> Self {
         Spot {
             node,
@@ -42,7 +50,7 @@ impl<'a> Spot<'a> {
         }
     }
 
-    fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self.node.value, Value::Null)
     }
 
@@ -83,14 +91,21 @@ impl<'a> Fields<'a> {
         self.find(name).filter(|spot| !spot.is_null())
     }
 
-    /// A field that must be there.
+    /// A field that must be there; one that is empty counts as left out.
     pub(crate) fn required(&self, name: &str, checker: &mut Checker) -> Option<Spot<'a>> {
-        let found = self.find(name);
-        if found.is_none() {
-            let message = format!("{} needs a field `{name}`", self.what);
-            checker.fault_at(&self.spot, FaultCode::MissingField, message);
-        }
-        found
+        self.optional(name).or_else(|| self.missing(name, checker))
+    }
+
+    /// A field that must be there, if only as nothing.
+    pub(crate) fn present(&self, name: &str, checker: &mut Checker) -> Option<Spot<'a>> {
+        self.find(name).or_else(|| self.missing(name, checker))
+    }
+
+    /// Tells that a field is missing. Always none.
+    fn missing(&self, name: &str, checker: &mut Checker) -> Option<Spot<'a>> {
+        let message = format!("{} needs a field `{name}`", self.what);
+        checker.fault_at(&self.spot, FaultCode::MissingField, message);
+        None
     }
 
     fn find(&self, name: &str) -> Option<Spot<'a>> {
