@@ -8,7 +8,9 @@
 pub mod document;
 pub mod fault;
 pub mod folders;
+pub mod graph;
 pub mod id;
+pub mod near;
 pub mod ports;
 pub mod report;
 pub mod run;

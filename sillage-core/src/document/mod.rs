@@ -1,5 +1,6 @@
 //! A YAML or JSON text as a tree whose every value knows its place, so that faults can name it.
 
+pub(crate) mod check;
 pub mod json;
 pub mod yaml;
 
