@@ -9,6 +9,7 @@ pub mod document;
 pub mod fault;
 pub mod folders;
 pub mod id;
+pub mod message;
 pub mod ports;
 pub mod report;
 pub mod run;
