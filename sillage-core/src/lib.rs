@@ -11,6 +11,7 @@ pub mod folders;
 pub mod graph;
 pub mod id;
 pub mod near;
+pub mod message;
 pub mod ports;
 pub mod report;
 pub mod run;

@@ -84,7 +84,7 @@ impl Checker {
             self.fault(FaultCode::TooLong, message, &at);
         }
         let fields = self.fields(&at, FIELDS)?;
-        let outcome = self.outcome(&fields);
+        let outcome = self.word(&fields, "outcome", Outcome::ALL, Outcome::word);
         let summary = self.summary(&fields);
         let decisions = self.list(&fields, "decisions", Self::decision);
         let checks = self.list(&fields, "checks", Self::check);
@@ -103,15 +103,6 @@ impl Checker {
             outputs,
             next_action,
         })
-    }
-
-    fn outcome(&mut self, fields: &Fields<'_>) -> Option<Outcome> {
-        let words = [
-            ("complete", Outcome::Complete),
-            ("partial", Outcome::Partial),
-            ("blocked", Outcome::Blocked),
-        ];
-        self.word(fields, "outcome", &words)
     }
 
     fn summary(&mut self, fields: &Fields<'_>) -> Option<String> {
@@ -154,22 +145,9 @@ impl Checker {
     }
 
     fn check(&mut self, at: &At<'_>) -> Option<Check> {
-        let kinds = [
-            ("build", CheckKind::Build),
-            ("unit_test", CheckKind::UnitTest),
-            ("runtime_test", CheckKind::RuntimeTest),
-            ("lint", CheckKind::Lint),
-            ("review", CheckKind::Review),
-            ("other", CheckKind::Other),
-        ];
-        let statuses = [
-            ("passed", CheckStatus::Passed),
-            ("failed", CheckStatus::Failed),
-            ("not_run", CheckStatus::NotRun),
-        ];
         let fields = self.fields(at, &["kind", "status", "detail"])?;
-        let kind = self.word(&fields, "kind", &kinds);
-        let status = self.word(&fields, "status", &statuses);
+        let kind = self.word(&fields, "kind", CheckKind::ALL, CheckKind::word);
+        let status = self.word(&fields, "status", CheckStatus::ALL, CheckStatus::word);
         let detail = self.optional_text(&fields, "detail");
         Some(Check {
             kind: kind?,
@@ -179,14 +157,8 @@ impl Checker {
     }
 
     fn reference(&mut self, at: &At<'_>) -> Option<Reference> {
-        let kinds = [
-            ("file", ReferenceKind::File),
-            ("commit", ReferenceKind::Commit),
-            ("branch", ReferenceKind::Branch),
-            ("url", ReferenceKind::Url),
-        ];
         let fields = self.fields(at, &["kind", "value"])?;
-        let kind = self.word(&fields, "kind", &kinds);
+        let kind = self.word(&fields, "kind", ReferenceKind::ALL, ReferenceKind::word);
         let value = self.visible_text(&fields, "value");
         Some(Reference {
             kind: kind?,
@@ -315,22 +287,27 @@ impl Checker {
     }
 
     /// A required field that holds one of a few words.
-    fn word<T: Copy>(&mut self, fields: &Fields<'_>, name: &str, words: &[(&str, T)]) -> Option<T> {
+    fn word<T: Copy>(
+        &mut self,
+        fields: &Fields<'_>,
+        name: &str,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Option<T> {
         let at = self.required(fields, name)?;
         let given = self.text(&at)?;
-        let known = words.iter().find(|(word, _)| *word == given);
+        let known = all.iter().copied().find(|value| word(*value) == given);
         if known.is_none() {
-            let allowed: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let allowed: Vec<String> = all.iter().map(|value| format!("`{}`", word(*value))).collect();
             let message = format!(
                 "`{name}` is `{}`: it must be one of {}",
                 shown(&given),
                 allowed.join(", ")
             );
-            let near = nearest(&given, words.iter().map(|(word, _)| *word));
             self.fault(FaultCode::BadValue, message, &at);
-            self.suggest(near);
+            self.suggest(nearest(&given, all.iter().map(|value| word(*value))));
         }
-        known.map(|(_, value)| *value)
+        known
     }
 
     fn required<'n>(&mut self, fields: &Fields<'n>, name: &str) -> Option<At<'n>> {
