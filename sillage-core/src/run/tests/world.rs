@@ -75,6 +75,7 @@ pub(super) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         folders: FolderLists::default(),
         limits: Limits::default(),
         check: None,
+        autocompact: Default::default(),
         agents: agents.iter().map(agent).collect(),
         links: links.iter().map(|(from, to)| Link { from: port(from), to: port(to) }).collect(),
     };
