@@ -1,1 +1,4 @@
 //! Scripted runtime, faulty store and conformance suites for the traits of Sillage.
+
+pub mod faulty_store;
+pub mod store_suite;
