@@ -2,3 +2,4 @@
 
 pub mod faulty_store;
 pub mod store_suite;
+pub mod workspace;
