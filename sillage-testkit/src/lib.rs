@@ -3,3 +3,4 @@
 pub mod faulty_store;
 pub mod store_suite;
 pub mod workspace;
+pub mod scripted_runtime;

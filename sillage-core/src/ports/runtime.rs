@@ -131,6 +131,40 @@ pub struct SessionRequest {
     pub autocompact_tokens: Option<u64>,
 }
 
+impl SessionRequest {
+    /// The names of the fields in which `self` and `other` differ; empty when they are the same request. What a
+    /// runtime puts into [`RuntimeError::Conflict`] (R6).
+    #[must_use]
+    pub fn differences(&self, other: &SessionRequest) -> Vec<String> {
+        let SessionRequest {
+            client_session_id,
+            model,
+            effort,
+            workspace,
+            filesystem_scope,
+            permissions,
+            autocompact_tokens,
+        } = self;
+        let fields = [
+            ("client_session_id", *client_session_id != other.client_session_id),
+            ("model", *model != other.model),
+            ("effort", *effort != other.effort),
+            ("workspace", *workspace != other.workspace),
+            ("filesystem_scope", *filesystem_scope != other.filesystem_scope),
+            ("permissions", *permissions != other.permissions),
+            (
+                "autocompact_tokens",
+                *autocompact_tokens != other.autocompact_tokens,
+            ),
+        ];
+        fields
+            .iter()
+            .filter(|(_, differs)| *differs)
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
+    }
+}
+
 /// What happens to an agent's permission requests (R21).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
