@@ -11,6 +11,7 @@ mod driver;
 mod effects;
 mod engine;
 mod feed;
+pub mod project;
 mod pump;
 
 pub use clock::{RandomIds, SystemClock, new_run_id};

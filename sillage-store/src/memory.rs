@@ -151,7 +151,7 @@ impl Store for MemoryStore {
         Ok(versions.and_then(|versions| Some((versions.len() as u64, versions.last()?.clone()))))
     }
 
-    async fn get_version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let kept = self.kept();
         let versions = kept.documents.get(&(kind.to_owned(), name.to_owned()));
         let index = version.checked_sub(1).map(position);

@@ -150,8 +150,8 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.get(kind, name).await
     }
 
-    async fn get_version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.get_version(kind, name, version).await
+    async fn version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.version(kind, name, version).await
     }
 
     async fn names(&self, kind: &str) -> Result<Vec<String>, StoreError> {

@@ -145,7 +145,7 @@ pub async fn reopened(store: &impl Store) {
         Ok(vec![b"chunk".to_vec()])
     );
     assert_eq!(store.get("task", "a").await, Ok(Some((2, vec![9; 50_000]))));
-    assert_eq!(store.get_version("task", "a", 1).await, Ok(Some(b"one".to_vec())));
+    assert_eq!(store.version("task", "a", 1).await, Ok(Some(b"one".to_vec())));
 
     store
         .append(&run, Seq(5), events(&run, 5, 5), &summary(&run, 1))
@@ -174,7 +174,7 @@ async fn an_empty_store_has_nothing(store: &impl Store) {
     assert_eq!(store.run(&run).await, Ok(None));
     assert_eq!(store.runs(Which::All, 10).await, Ok(vec![]));
     assert_eq!(store.get("task", "none").await, Ok(None));
-    assert_eq!(store.get_version("task", "none", 1).await, Ok(None));
+    assert_eq!(store.version("task", "none", 1).await, Ok(None));
     assert_eq!(store.names("task").await, Ok(vec![]));
     assert_eq!(store.transcript(&run, session(1)).await, Ok(vec![]));
 }
@@ -415,12 +415,12 @@ async fn documents_keep_every_version(store: &impl Store) {
     }
     for (version, body) in (1..).zip(&bodies) {
         assert_eq!(
-            store.get_version("task", "t", version).await,
+            store.version("task", "t", version).await,
             Ok(Some(body.clone()))
         );
     }
     for none in [0, 5, u64::MAX] {
-        assert_eq!(store.get_version("task", "t", none).await, Ok(None));
+        assert_eq!(store.version("task", "t", none).await, Ok(None));
     }
     assert_eq!(store.get("draft", "t").await, Ok(None), "kinds do not mix");
 }

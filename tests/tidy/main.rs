@@ -1,6 +1,9 @@
 //! The rules of the house, read off the sources and off `cargo metadata`. Each rule is a function with a test of its
 //! own on a small example that breaks it, so that a rule that lets everything pass is noticed.
-#![expect(clippy::expect_used, reason = "a rule that cannot read what it is about must fail")]
+#![expect(
+    clippy::expect_used,
+    reason = "a rule that cannot read what it is about must fail"
+)]
 
 mod documents;
 mod imports;

@@ -37,7 +37,10 @@ pub(crate) fn workspace() -> Metadata {
 
 /// The whole tree, dependencies of tests and of other platforms included where they have been fetched
 /// (`cargo fetch`); else what this platform builds with. Asks no network.
-#[expect(clippy::print_stderr, reason = "a narrower check than usual is worth a line in the test's output")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a narrower check than usual is worth a line in the test's output"
+)]
 pub(crate) fn tree() -> Metadata {
     ask(&["--offline"]).unwrap_or_else(|missing| {
         eprintln!("reading this platform's tree only, since others are not fetched: {missing}");

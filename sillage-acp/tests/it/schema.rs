@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use jsonschema::Validator;
+use jsonschema::{Draft, JSONSchema};
 use serde_json::{Value, json};
 use sillage_acp::scripted_agent::record::{Entry, Event};
 
@@ -80,15 +80,15 @@ fn fault(method: &str, part: &'static str, frame: &Value, by: Side) -> Option<St
     if part == "params" && *receiver == by {
         return Some(format!("{method}: it is for the other side to ask"));
     }
-    let errors: Vec<String> = validator
-        .iter_errors(&frame[part])
-        .map(|e| format!("{} at {}", e, e.instance_path()))
-        .collect();
-    (!errors.is_empty()).then(|| format!("{method} {part}: {}", errors.join("; ")))
+    let Err(errors) = validator.validate(&frame[part]) else {
+        return None;
+    };
+    let errors: Vec<String> = errors.map(|e| format!("{} at {}", e, e.instance_path)).collect();
+    Some(format!("{method} {part}: {}", errors.join("; ")))
 }
 
 /// By method and part: who receives the method, and what its part must be.
-static SCHEMA: LazyLock<HashMap<(String, &'static str), (Side, Validator)>> = LazyLock::new(|| {
+static SCHEMA: LazyLock<HashMap<(String, &'static str), (Side, JSONSchema)>> = LazyLock::new(|| {
     let schema: Value =
         serde_json::from_str(include_str!("../schema/acp-v1.json")).expect("the schema is JSON");
     let mut validators = HashMap::new();
@@ -107,7 +107,10 @@ static SCHEMA: LazyLock<HashMap<(String, &'static str), (Side, Validator)>> = La
             "params"
         };
         let one = json!({ "$ref": format!("#/$defs/{name}"), "$defs": schema["$defs"] });
-        let validator = jsonschema::validator_for(&one).expect("a schema");
+        let validator = JSONSchema::options()
+            .with_draft(Draft::Draft202012)
+            .compile(&one)
+            .expect("a schema");
         validators.insert((method.to_owned(), part), (receiver, validator));
     }
     validators

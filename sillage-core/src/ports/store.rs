@@ -65,7 +65,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Damaged`], [`StoreError::Io`].
-    async fn get_version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The names of the documents of a kind, in order.
     ///

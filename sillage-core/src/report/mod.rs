@@ -20,6 +20,9 @@ pub use model::{
 use crate::document::{Place, Unreadable, json};
 use crate::fault::{Fault, FaultCode};
 
+/// The JSON Schema of a report, for editors and for models that are asked for structured output.
+pub const SCHEMA: &str = include_str!("schema.json");
+
 /// What a step's report must hold besides what every report must.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected<'a> {

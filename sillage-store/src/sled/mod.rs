@@ -273,7 +273,7 @@ impl Store for SledStore {
         .await
     }
 
-    async fn get_version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn version(&self, kind: &str, name: &str, version: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let (kind, name) = (kind.to_owned(), name.to_owned());
         self.look(move |view, shared| {
             let body = view.document(&kind, &name, version)?;

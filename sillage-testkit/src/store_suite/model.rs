@@ -265,7 +265,7 @@ impl Model {
             .checked_sub(1)
             .and_then(|index| versions.get(index))
             .cloned();
-        assert_eq!(store.get_version("kind", name, version.into()).await, Ok(then));
+        assert_eq!(store.version("kind", name, version.into()).await, Ok(then));
     }
 
     /// Compares all that the store holds.

@@ -1,0 +1,70 @@
+//! The command line: what can be said, and what it means. Its doc comments are the program's help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+use crate::commands;
+use crate::terminal::ColorChoice;
+
+/// Hands a long piece of work to a graph of AI coding agents.
+#[derive(Debug, Parser)]
+#[command(name = "sillage", version, propagate_version = true, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 complete, 1 failed, 2 wrong usage or faulty input, 3 partial, 4 blocked, \
+5 agent or gateway out of reach, 6 store, 70 defect, 130 interrupted or stopped.";
+
+/// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Answer in JSON, for programs.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Answer yes where a question would be asked. Without a terminal none is asked.
+    #[arg(long, short, global = true)]
+    pub(crate) yes: bool,
+    /// Where runs are kept [default: sillage in the folder for data].
+    #[arg(long, global = true, env = "SILLAGE_DATA_DIR", value_name = "FOLDER", value_hint = ValueHint::DirPath,
+          hide_env_values = true)]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The settings file [default: sillage/config.yaml in the folder for settings].
+    #[arg(long, global = true, env = "SILLAGE_CONFIG", value_name = "FILE", value_hint = ValueHint::FilePath,
+          hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// When to use colours.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = false
+    )]
+    pub(crate) color: ColorChoice,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a project file and a commented task file; overwrite nothing.
+    Init(commands::init::Init),
+    /// Check a task file: every fault at once, with its place.
+    Check(commands::check::Check),
+    /// Look at the agents of the settings, or for agents on this machine.
+    #[command(subcommand)]
+    Agents(commands::agents::Agents),
+    /// Check reports.
+    #[command(subcommand)]
+    Report(commands::report::Report),
+    /// Print the JSON Schema of a file, for editors.
+    Schema(commands::schema::Schema),
+    /// Print a completion script for a shell.
+    Completions(commands::completions::Completions),
+}

@@ -1,0 +1,29 @@
+//! The commands, one module each: its arguments, and what it does.
+
+pub(crate) mod agents;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod init;
+pub(crate) mod report;
+pub(crate) mod schema;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Carries out a command; the answer goes to `output`.
+///
+/// # Errors
+/// With what went wrong, in words for the person.
+pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
+    let global = &arguments.global;
+    match arguments.command {
+        Command::Init(init) => init::run(&init, output),
+        Command::Check(check) => check::run(&check, global, output),
+        Command::Agents(agents) => agents::run(&agents, global, output),
+        Command::Report(report) => report::run(&report, output),
+        Command::Schema(schema) => schema::run(&schema, output),
+        Command::Completions(completions) => completions::run(&completions, output),
+    }
+}

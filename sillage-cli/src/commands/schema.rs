@@ -1,0 +1,36 @@
+//! `sillage schema`: the JSON Schemas with which editors complete and check our files (W11, A12).
+
+use clap::{Args, ValueEnum};
+use sillage::core::{project, report, settings};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The kind of file.
+    of: Of,
+}
+
+/// Files that have a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Of {
+    /// The settings file.
+    Settings,
+    /// A project file, `.sillage/project.yaml`.
+    Project,
+    /// The report that an agent returns.
+    Report,
+}
+
+/// Prints the schema.
+pub(crate) fn run(arguments: &Schema, output: &mut Output) -> Result<Exit, Failure> {
+    output.verbatim(match arguments.of {
+        Of::Settings => settings::SCHEMA,
+        Of::Project => project::SCHEMA,
+        Of::Report => report::SCHEMA,
+    })?;
+    Ok(Exit::Complete)
+}

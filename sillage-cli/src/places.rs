@@ -1,0 +1,42 @@
+//! Where our own files are, and the settings.
+
+use std::path::{Path, PathBuf};
+
+use directories::ProjectDirs;
+use sillage::core::document;
+use sillage::core::fault::Fault;
+use sillage::core::settings::{self, Settings};
+
+use crate::arguments::Global;
+use crate::failure::Failure;
+use crate::input;
+
+impl Global {
+    /// The settings of the file that was named, else of the usual one where it exists; none without a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is faulty, or was named and is not there.
+    pub(crate) fn settings(&self) -> Result<Option<Settings>, Failure> {
+        let file = self
+            .config
+            .clone()
+            .or_else(|| usual_settings_file().filter(|path| path.exists()));
+        file.as_deref().map(read_settings).transpose()
+    }
+}
+
+/// `sillage/config.yaml` in the user's folder for settings.
+pub(crate) fn usual_settings_file() -> Option<PathBuf> {
+    ProjectDirs::from("", "", "sillage").map(|folders| folders.config_dir().join("config.yaml"))
+}
+
+fn read_settings(file: &Path) -> Result<Settings, Failure> {
+    let bytes = input::read(file)?;
+    let read = document::decode(&bytes)
+        .map_err(|unreadable| vec![Fault::from(unreadable)])
+        .and_then(settings::read);
+    read.map_err(|faults| Failure::Faulty {
+        file: input::name(file),
+        faults,
+    })
+}

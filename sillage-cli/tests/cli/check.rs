@@ -1,0 +1,141 @@
+//! W1–W12: `sillage check`.
+
+use crate::{Sandbox, assert_expected, cases};
+
+const TASK: &str = "task: t\nagents:\n  - {id: a, mission: Do it., model: sonet, effort: low}\n";
+const SETTINGS: &str =
+    "agents:\n  - name: claude\n    command: c\n    models:\n      sonnet: { efforts: [low, high] }\n";
+
+#[test]
+fn tasks_answer_as_the_cases_say() {
+    let sandbox = Sandbox::new();
+    let cases = cases("tasks.json");
+    assert!(cases.len() > 10);
+    for case in &cases {
+        let file = sandbox.write("task.yaml", case["input"].as_str().expect("a text"));
+        assert_expected(
+            case,
+            &sandbox.run(["check".as_ref(), "--json".as_ref(), file.as_os_str()]),
+        );
+    }
+}
+
+#[test]
+fn w11_models_are_checked_when_settings_are_given() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", TASK);
+    assert_eq!(sandbox.run(["check", "--json", "task.yaml"]).code, 0);
+    sandbox.write("config.yaml", SETTINGS);
+    let ended = sandbox.run(["check", "--json", "--config", "config.yaml", "task.yaml"]);
+    assert_eq!(ended.code, 2);
+    let fault = &ended.json()["faults"][0];
+    assert_eq!(
+        (fault["code"].as_str(), fault["suggestion"].as_str()),
+        (Some("unknown_model"), Some("sonnet"))
+    );
+    let by_variable = sandbox
+        .command(["check", "--json", "task.yaml"])
+        .env("SILLAGE_CONFIG", sandbox.path("config.yaml"))
+        .output()
+        .expect("the program runs");
+    assert_eq!(by_variable.status.code(), Some(2));
+}
+
+#[test]
+fn r22_a_person_is_told_that_nothing_isolates_the_machine() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", TASK);
+    let ended = sandbox.run(["check", "task.yaml"]);
+    assert_eq!(ended.code, 0);
+    assert!(ended.stdout.contains("isolate"), "{}", ended.stdout);
+}
+
+#[test]
+fn w1_w2_the_folders_of_project_and_task_are_joined() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path("p/docs")).expect("a folder");
+    std::fs::create_dir_all(sandbox.path("p/work/src")).expect("a folder");
+    sandbox.write("p/.sillage/project.yaml", "name: P\nfolders: { read: [docs] }\n");
+    sandbox.write(
+        "p/work/task.yaml",
+        format!("folders: {{ write: [src, ../docs] }}\n{TASK}"),
+    );
+    let ended = sandbox.run(["check", "--json", "p/work/task.yaml"]);
+    let answer = ended.json();
+    let root = sandbox.path("p").canonicalize().expect("it is there");
+    let at = |name: &str| root.join(name).to_string_lossy().into_owned();
+    assert_eq!(answer["project"]["root"].as_str(), root.to_str());
+    assert_eq!(
+        answer["folders"]["read"],
+        serde_json::json!([]),
+        "docs may be written, and so read"
+    );
+    assert_eq!(
+        answer["folders"]["write"],
+        serde_json::json!([at("work/src"), at("docs")])
+    );
+}
+
+#[test]
+fn w3_a_missing_folder_is_named_with_its_place() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", format!("folders:\n  read: [., no/such]\n{TASK}"));
+    let answer = sandbox.run(["check", "--json", "task.yaml"]).json();
+    let warning = &answer["warnings"][0];
+    assert_eq!(warning["path"], "/folders/read/1");
+    assert_eq!(
+        (warning["line"].as_u64(), warning["column"].as_u64()),
+        (Some(2), Some(13))
+    );
+    assert!(
+        warning["message"]
+            .as_str()
+            .is_some_and(|words| words.contains("no/such")),
+        "{answer}"
+    );
+    let told = sandbox.run(["check", "task.yaml"]).stdout;
+    assert!(told.contains("task.yaml:2:13: warning: "), "{told}");
+}
+
+#[test]
+fn w1_a_faulty_project_file_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".sillage/project.yaml", "nmae: P\n");
+    sandbox.write("task.yaml", TASK);
+    let ended = sandbox.run(["check", "task.yaml"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stdout.contains("project.yaml:1:1: error: "),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn w12_a_text_that_is_not_utf8_or_too_large_is_a_fault() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", b"task: t\nagents: [\xff]\n");
+    let ended = sandbox.run(["check", "--json", "task.yaml"]);
+    assert_eq!(
+        (ended.code, ended.json()["faults"][0]["code"].as_str()),
+        (2, Some("syntax"))
+    );
+    sandbox.write("task.yaml", "#".repeat(4 * 1024 * 1024 + 1));
+    let ended = sandbox.run(["check", "--json", "task.yaml"]);
+    assert_eq!(
+        (ended.code, ended.json()["faults"][0]["code"].as_str()),
+        (2, Some("too_large"))
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_a_mistake() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(["check", "no/such.yaml"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stderr.starts_with("error: cannot read no/such.yaml: "),
+        "{}",
+        ended.stderr
+    );
+}

@@ -1,0 +1,88 @@
+//! H14: usage errors, exit codes, pipes.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use crate::{Sandbox, ended};
+
+#[test]
+fn h14_help_is_an_answer_and_an_unknown_command_a_mistake() {
+    let sandbox = Sandbox::new();
+    let help = sandbox.run(["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+    assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
+    let mistake = sandbox.run(["chekc"]);
+    assert_eq!((mistake.code, mistake.stdout.as_str()), (2, ""));
+    assert!(mistake.stderr.starts_with("error: "), "{}", mistake.stderr);
+}
+
+#[test]
+fn h14_a_program_gets_its_mistakes_as_json() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        &["chekc", "--json"][..],
+        &["--json"],
+        &["--json", "init", "no/such/folder"],
+    ] {
+        let ended = sandbox.run(arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (2, ""), "{arguments:?}");
+        assert_eq!(ended.json()["ok"], false);
+        assert_eq!(ended.json()["error"]["kind"], "usage", "{arguments:?}");
+    }
+    let after = sandbox.run(["chekc", "--", "--json"]);
+    assert_eq!((after.code, after.stdout.as_str()), (2, ""));
+}
+
+#[test]
+fn h14_a_closed_pipe_is_no_panic() {
+    let sandbox = Sandbox::new();
+    let mut child = sandbox
+        .command(["completions", "bash"])
+        .spawn()
+        .expect("the program runs");
+    let mut first = [0];
+    child
+        .stdout
+        .take()
+        .expect("piped")
+        .read_exact(&mut first)
+        .expect("a first byte");
+    // The reader is gone by now.
+    let ended = ended(child.wait_with_output().expect("the program ends"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn h14_output_that_cannot_be_written_is_a_failure() {
+    let sandbox = Sandbox::new();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
+    let child = sandbox
+        .command(["completions", "bash"])
+        .stdout(Stdio::from(full))
+        .output();
+    let ended = ended(child.expect("the program runs"));
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended
+            .stderr
+            .starts_with("error: cannot write to standard output: "),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn h14_completions_know_the_commands_of_every_shell() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = sandbox.run(["completions", shell]);
+        assert_eq!(ended.code, 0, "{shell}");
+        for command in ["init", "check", "agents", "schema"] {
+            assert!(ended.stdout.contains(command), "{shell}: {command}");
+        }
+    }
+}

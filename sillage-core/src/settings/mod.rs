@@ -1,0 +1,15 @@
+//! The settings of the program: agents, models and prices, limits, theme and language (A12).
+
+mod expand;
+mod model;
+mod read;
+
+pub use expand::{UnknownVariable, expand_home, expand_variables};
+pub use model::{
+    AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits, RelaisAddress,
+    RuntimeKind, Settings, SettingsChannel, Theme,
+};
+pub use read::read;
+
+/// The JSON Schema of the settings file, for editors.
+pub const SCHEMA: &str = include_str!("schema.json");
