@@ -1,31 +1,39 @@
 //! A process group and what left it, on Linux: `/proc`, pidfds and signals.
 
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
-use tokio::io::unix::AsyncFd;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+};
 use tokio::process::Child;
+use tokio::sync::watch;
 
 /// Tells when a process ends without reaping it.
 pub(super) struct ExitWatch {
-    pidfd: AsyncFd<OwnedFd>,
+    ended: watch::Receiver<bool>,
 }
 
 impl ExitWatch {
-    /// Watches a child that has not been reaped.
+    /// Watches a child that has not been reaped, from a thread that ends with it.
     pub(super) fn new(pid: u32) -> std::io::Result<Self> {
-        let pidfd = pidfd_open(signed(pid)?, PidfdFlags::NONBLOCK)?;
-        Ok(Self { pidfd: AsyncFd::register_with_interest(pidfd, tokio::io::Interest::READABLE)? })
+        let child = signed(pid)?;
+        let (tell, ended) = watch::channel(false);
+        let wait = move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while let Err(Errno::INTR) = waitid(WaitId::Pid(child), options) {}
+            tell.send_replace(true);
+        };
+        std::thread::Builder::new().name(format!("agent {pid}")).stack_size(64 << 10).spawn(wait)?;
+        Ok(Self { ended })
     }
 
     /// Waits for the end. May be dropped and called again.
     pub(super) async fn wait(&mut self, _child: &mut Child) {
-        // A pidfd is readable once its process has ended (pidfd_open(2)); it never errs while registered.
-        let _ = self.pidfd.readable().await;
+        // The sender is dropped only after it has told.
+        let _ = self.ended.wait_for(|ended| *ended).await;
     }
 }
 
