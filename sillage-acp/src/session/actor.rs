@@ -39,11 +39,13 @@ pub(super) enum End {
     Closed,
     /// The process is not there any more, or of no use: how, without its exit status and last words.
     Lost(String),
+    /// Its pipes are closed or stuck, and whether it is still there is not known: how.
+    Cut(String),
 }
 
 impl From<NotReading> for End {
     fn from(error: NotReading) -> Self {
-        End::Lost(error.to_string())
+        End::Cut(error.to_string())
     }
 }
 
@@ -196,8 +198,19 @@ impl Actor {
                 () = at(deadline) => Err(self.grace_is_over()),
             };
             if let Err(end) = outcome {
-                return end;
+                return self.explain(end).await;
             }
+        }
+    }
+
+    /// Finds out what became of an agent whose pipes are cut: most often it has ended.
+    pub(super) async fn explain(&mut self, end: End) -> End {
+        match end {
+            End::Cut(how) => match tokio::time::timeout(AFTER_EXIT, self.process.exited()).await {
+                Ok(()) => self.read_the_rest().await,
+                Err(_) => End::Lost(format!("went away: {how}")),
+            },
+            End::Closed | End::Lost(_) => end,
         }
     }
 
@@ -218,7 +231,7 @@ impl Actor {
         let status = self.stop(times).await;
         let words = match &end {
             End::Closed => format!("session {} was closed", self.plan.request.client_session_id),
-            End::Lost(how) => {
+            End::Lost(how) | End::Cut(how) => {
                 let last = self.last_words().await;
                 died(self.agent(), how, status.as_ref().ok().copied(), &last)
             }

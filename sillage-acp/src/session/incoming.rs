@@ -56,7 +56,7 @@ impl Actor {
                 self.note(words.clone());
                 self.give_up(&words)
             }
-            Incoming::Closed(words) => Err(End::Lost(format!("went away: {words}"))),
+            Incoming::Closed(words) => Err(End::Cut(words)),
         }
     }
 

@@ -9,8 +9,9 @@ use sillage_core::ports::runtime::{
     FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError,
 };
 use sillage_core::time::human;
+use tokio::time::Instant;
 
-use super::actor::{Actor, End, died};
+use super::actor::{AFTER_EXIT, Actor, End, died};
 use super::text::Replay;
 use super::{Beginning, Plan};
 use crate::classify;
@@ -241,13 +242,27 @@ impl Actor {
         method: &'static str,
         params: &Value,
     ) -> Result<Result<Value, RpcError>, Failure> {
-        let gone = |end: End| match end {
-            End::Closed => Failure::Closed,
-            End::Lost(how) => Failure::Gone { method, how },
+        let deadline = Instant::now() + self.plan.options.start_timeout;
+        let answered = match self.connection.request(method, params) {
+            Ok(request) => self.answer_to(request, deadline).await,
+            Err(error) => Err(error.into()),
         };
-        let request = self.connection.request(method, params).map_err(|error| gone(error.into()))?;
-        let waited = self.plan.options.start_timeout;
-        let deadline = tokio::time::Instant::now() + waited;
+        match answered {
+            Ok(Some(outcome)) => Ok(outcome),
+            Ok(None) => Err(Failure::Silent { method, waited: self.plan.options.start_timeout }),
+            Err(end) => match self.explain(end).await {
+                End::Closed => Err(Failure::Closed),
+                End::Lost(how) | End::Cut(how) => Err(Failure::Gone { method, how }),
+            },
+        }
+    }
+
+    /// The answer to a request; none when it does not come in time.
+    async fn answer_to(
+        &mut self,
+        request: u64,
+        deadline: Instant,
+    ) -> Result<Option<Result<Value, RpcError>>, End> {
         let mut exited = false;
         loop {
             let incoming = tokio::select! {
@@ -257,17 +272,15 @@ impl Actor {
                     exited = true;
                     continue;
                 }
-                () = tokio::time::sleep(super::actor::AFTER_EXIT), if exited => {
-                    return Err(gone(End::Lost("ended by itself".to_owned())));
+                () = tokio::time::sleep(AFTER_EXIT), if exited => {
+                    return Err(End::Lost("ended by itself".to_owned()));
                 }
-                () = tokio::time::sleep_until(deadline) => return Err(Failure::Silent { method, waited }),
+                () = tokio::time::sleep_until(deadline) => return Ok(None),
             };
             match incoming {
-                Incoming::Response { id, outcome } if id.as_u64() == Some(request) => return Ok(outcome),
-                Incoming::Damaged(words) => {
-                    return Err(gone(End::Lost(format!("wrote {words}"))));
-                }
-                incoming => self.arrived(incoming).map_err(gone)?,
+                Incoming::Response { id, outcome } if id.as_u64() == Some(request) => return Ok(Some(outcome)),
+                Incoming::Damaged(words) => return Err(End::Lost(format!("wrote {words}"))),
+                incoming => self.arrived(incoming)?,
             }
         }
     }

@@ -38,7 +38,7 @@ prompts:
   - { match: please answer, times: always, steps: [
       say: first, tool: { id: t1, title: look, kind: read }, tool: { id: t1, status: completed },
       say: { text: the answer, chunks: 2 }, turn_usage: { input: 30, output: 5 } ] }
-  - { match: please be silent, times: always, steps: [silent: {}] }
+  - { match: please be silent, times: always, steps: [silent] }
   - { match: please ask me, times: always, steps: [
       ask: { title: edit asked.txt, kind: edit, paths: [asked.txt], allowed: [say: allowed], rejected: [say: refused] } ] }
   - { match: please be overloaded, times: always, steps: [

@@ -105,7 +105,7 @@ async fn a4_a_lost_line_fails_its_message_and_not_the_session() {
 #[tokio::test]
 async fn cancelled_is_what_we_know_not_what_the_agent_says() {
     for on_cancel in ["obey", "{ stop: end_turn }", "{ error: { code: -32603, message: AbortError } }"] {
-        let theatre = Theatre::with(&format!("on_cancel: {on_cancel}"), "      - say: half\n      - usage: { used: 7, size: 9 }\n      - silent: {}");
+        let theatre = Theatre::with(&format!("on_cancel: {on_cancel}"), "      - say: half\n      - usage: { used: 7, size: 9 }\n      - silent");
         let scene = theatre.scene().await;
         let message = scene.say("go").await;
         scene.until(|kind| matches!(kind, SessionEventKind::Usage { .. })).await;
@@ -120,7 +120,7 @@ async fn cancelled_is_what_we_know_not_what_the_agent_says() {
 #[tokio::test]
 async fn a_cancel_that_is_ignored_ends_the_process_and_keeps_the_usage() {
     let mut theatre =
-        Theatre::with("on_cancel: ignore", "      - usage: { used: 7, size: 9 }\n      - silent: {}");
+        Theatre::with("on_cancel: ignore", "      - usage: { used: 7, size: 9 }\n      - silent");
     theatre.options.cancel_grace = Duration::from_millis(200);
     let scene = theatre.scene().await;
     let message = scene.say("go").await;

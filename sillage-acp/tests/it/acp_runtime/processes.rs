@@ -68,7 +68,7 @@ async fn an_agent_that_goes_while_idle_is_lost() {
 
 #[tokio::test]
 async fn dropping_the_runtime_ends_everything() {
-    let theatre = Theatre::playing("      - grandchild: { command: \"sleep 300\", group: session }\n      - silent: {}");
+    let theatre = Theatre::playing("      - grandchild: { command: \"sleep 300\", group: session }\n      - silent");
     let scene = theatre.scene().await;
     scene.say("go").await;
     eventually("the child starts", || theatre.processes().len() == 2).await;
@@ -78,7 +78,7 @@ async fn dropping_the_runtime_ends_everything() {
 
 #[tokio::test]
 async fn shutting_down_closes_every_session_at_once() {
-    let theatre = Theatre::playing("      - silent: {}");
+    let theatre = Theatre::playing("      - silent");
     let runtime = theatre.runtime();
     for _ in 0..3 {
         runtime.open(&theatre.request(PermissionPolicy::Deny)).await.expect("open");
