@@ -1,1 +1,26 @@
-//! The engine of Sillage.
+//! Sillage hands a long piece of work to a graph of AI coding agents without the person losing control of it.
+//!
+//! This crate is the engine: it joins the pure core ([`core`]) to a store, a runtime that holds agents' sessions, and a
+//! workspace. [`Engine`] launches and resumes runs; [`RunHandle`] follows and stops one.
+//!
+//! The adapters of the program `sillage` come as default features: [`store`] (sled), [`acp`] (local agents over the
+//! Agent Client Protocol) and [`workspace`] (git).
+
+mod clock;
+mod driver;
+mod effects;
+mod engine;
+mod feed;
+mod pump;
+
+pub use clock::{RandomIds, SystemClock, new_run_id};
+pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
+pub use feed::{Feed, FeedItem, FeedReader};
+
+#[cfg(feature = "acp")]
+pub use sillage_acp as acp;
+pub use sillage_core as core;
+#[cfg(feature = "store")]
+pub use sillage_store as store;
+#[cfg(feature = "workspace")]
+pub use sillage_workspace as workspace;

@@ -101,3 +101,39 @@ pub enum FaultCode {
     /// An answer cut by the model's limit.
     CutAnswer,
 }
+
+/// The candidate that `word` was probably meant to be: the nearest one, if a slip or two away whatever the case.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    /// Longer words are not slips of a name, and comparing costs the product of the lengths.
+    const LONGEST: usize = 80;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let slips = 1 + word.chars().count() / 4;
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
+        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= slips && *distance < candidate.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w11_suggests_what_is_near_and_nothing_else() {
+        let models = ["opus", "sonnet", "haiku"];
+        assert_eq!(nearest("sonet", models).as_deref(), Some("sonnet"));
+        assert_eq!(nearest("SONNET", models).as_deref(), Some("sonnet"));
+        assert_eq!(nearest("opsu", models).as_deref(), Some("opus"));
+        assert_eq!(nearest("gpt", models), None);
+        assert_eq!(nearest("", ["a"]), None);
+        assert_eq!(nearest("x", ["a", "b"]), None);
+        assert_eq!(nearest(&"s".repeat(1_000_000), models), None);
+    }
+}

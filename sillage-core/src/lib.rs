@@ -8,7 +8,10 @@
 pub mod document;
 pub mod fault;
 pub mod folders;
+pub mod graph;
 pub mod id;
+pub mod near;
+pub mod message;
 pub mod ports;
 pub mod report;
 pub mod run;

@@ -14,7 +14,10 @@ impl Timestamp {
     /// The instant that comes `span` later; the last representable one when that is too far.
     #[must_use]
     pub fn plus(self, span: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+        Timestamp(
+            self.0
+                .saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// The time from `earlier` to `self`; zero when `earlier` is later, as after a clock set back.
@@ -43,5 +46,91 @@ pub fn human(span: Duration) -> String {
         0..60 => format!("{:.1}s", span.as_secs_f64()),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadDuration {
+    /// It is not made of whole numbers with a unit.
+    #[error("a duration is written as whole numbers of h, m and s, longest first, as in `1h30m`")]
+    Form,
+    /// It is no time at all.
+    #[error("a duration must be more than zero")]
+    Zero,
+    /// It is more seconds than can be counted.
+    #[error("this duration is too long to be counted")]
+    TooLong,
+}
+
+/// Reads a duration: one or more of `<integer>h|m|s`, longest first, each unit once, more than zero (W6).
+///
+/// # Errors
+/// When the text is anything else, or the duration does not fit in `u64` seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
+    let mut rest = text;
+    let mut seconds: u64 = 0;
+    // The unit of the last part: the next one must be shorter.
+    let mut last = u64::MAX;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, tail) = rest.split_at(digits);
+        let unit = match tail.bytes().next() {
+            Some(b'h') => 3600,
+            Some(b'm') => 60,
+            Some(b's') => 1,
+            Some(_) | None => return Err(BadDuration::Form),
+        };
+        if number.is_empty() || unit >= last {
+            return Err(BadDuration::Form);
+        }
+        let number: u64 = number.parse().map_err(|_| BadDuration::TooLong)?;
+        let part = number.checked_mul(unit).ok_or(BadDuration::TooLong)?;
+        seconds = seconds.checked_add(part).ok_or(BadDuration::TooLong)?;
+        last = unit;
+        rest = &tail[1..];
+    }
+    match (text.is_empty(), seconds) {
+        (true, _) => Err(BadDuration::Form),
+        (false, 0) => Err(BadDuration::Zero),
+        (false, seconds) => Ok(Duration::from_secs(seconds)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w6_durations_are_whole_parts_longest_first() {
+        for (text, seconds) in [
+            ("1h30m", 5400),
+            ("90m", 5400),
+            ("2h", 7200),
+            ("1h2m3s", 3723),
+            ("0h1s", 1),
+            ("01m", 60),
+            ("18446744073709551615s", u64::MAX),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in [
+            "", "h", "1", "90", "30m1h", "1h1h", "1h 30m", "-1h", "+1h", "1.5h", "2d", "1H", " 1h", "1h\n",
+            "٣h",
+        ] {
+            assert_eq!(parse_duration(text), Err(BadDuration::Form), "{text}");
+        }
+        for text in ["0s", "0h", "0h0m0s"] {
+            assert_eq!(parse_duration(text), Err(BadDuration::Zero), "{text}");
+        }
+        for text in [
+            "18446744073709551616s",
+            "18446744073709551615h",
+            "18446744073709551615s1h",
+            "5124095576030431h16s",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_duration("99999999999999999999h"), Err(BadDuration::TooLong));
     }
 }

@@ -1,1 +1,34 @@
 //! Git worktrees, commits and merges for agents, without running anything that a repository plants.
+//!
+//! [`GitWorkspace`] implements [`sillage_core::ports::Workspace`] on the git command line, 2.38 or newer.
+//!
+//! Two rules make it safe to work in a repository that an agent writes to:
+//!
+//! - Whatever reads or writes files and commits runs in a git folder of ours (the *shadow*), which borrows the
+//!   repository's objects and nothing else: hooks, filters, drivers and settings of the repository do not exist there.
+//! - On the repository's own git folder only references and the list of worktrees are touched, with hooks off.
+//!   References move by compare-and-swap.
+//!
+//! The person's branch, index and working tree are never written to.
+//!
+//! Linux is where everything is tested. Elsewhere processes that work in a worktree cannot be seen, and a
+//! deliverable's path is checked before it is looked at rather than while.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod commit;
+mod confined;
+mod folders;
+mod git;
+mod inspect;
+mod lease;
+mod locks;
+mod merge;
+mod removal;
+mod repository;
+mod restart;
+mod scan;
+mod settings;
+mod workspace;
+mod worktree;
+
+pub use workspace::GitWorkspace;

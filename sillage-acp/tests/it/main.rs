@@ -1,7 +1,10 @@
 //! Tests of the crate that need processes or the official schema of the protocol.
 
-#[cfg(unix)]
+#[cfg(all(test, unix))]
 mod acp_runtime;
+#[cfg(test)]
 mod peer;
+#[cfg(test)]
 mod schema;
+#[cfg(test)]
 mod scripted_agent;

@@ -117,3 +117,51 @@ pub enum ReferenceKind {
     Branch,
     Url,
 }
+
+/// Gives an enum its words in JSON, once, for reading and for writing by hand.
+macro_rules! words {
+    ($name:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
+        impl $name {
+            /// Every value.
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+
+            /// The word that stands for it in a report.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word),+
+                }
+            }
+        }
+    };
+}
+
+words!(Outcome { Complete => "complete", Partial => "partial", Blocked => "blocked" });
+words!(CheckKind {
+    Build => "build",
+    UnitTest => "unit_test",
+    RuntimeTest => "runtime_test",
+    Lint => "lint",
+    Review => "review",
+    Other => "other",
+});
+words!(CheckStatus { Passed => "passed", Failed => "failed", NotRun => "not_run" });
+words!(ReferenceKind { File => "file", Commit => "commit", Branch => "branch", Url => "url" });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w15_words_are_those_of_the_json_form() {
+        fn check<T: Copy + Serialize>(all: &[T], word: fn(T) -> &'static str) {
+            for value in all {
+                assert_eq!(serde_json::to_value(value).expect("a word"), word(*value));
+            }
+        }
+        check(Outcome::ALL, Outcome::word);
+        check(CheckKind::ALL, CheckKind::word);
+        check(CheckStatus::ALL, CheckStatus::word);
+        check(ReferenceKind::ALL, ReferenceKind::word);
+    }
+}

@@ -1,8 +1,12 @@
 //! Tasks: a graph of agents with common context, method, folders and limits (W5–W12).
 
 mod model;
+mod models;
+mod read;
 
 pub use model::{
-    AgentDefinition, AgentKind, AllowedPair, Deliverable, DelegatedField, FolderLists, Limits, Link, Port,
-    Resource, SubAgentRules, Task, WorktreeWish, REPORT_PORT,
+    AgentDefinition, AgentKind, AllowedPair, Autocompact, DelegatedField, Deliverable, FolderLists, Limits,
+    Link, Port, REPORT_PORT, Resource, SubAgentRules, Task, WorktreeWish,
 };
+pub use models::{UnknownModel, check_models, resolve_model};
+pub use read::read;

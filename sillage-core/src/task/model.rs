@@ -1,7 +1,7 @@
 //! What a task says, once read and checked.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub const REPORT_PORT: &str = "report";
 
 /// A task definition that has passed its checks: identifiers are unique and well formed, links join declared
 /// ports and form no cycle, limits are positive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// What the task is called.
     pub title: String,
@@ -31,6 +31,9 @@ pub struct Task {
     /// Command to run on the integration branch before the run may be complete (W10b).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
+    /// Size past which its sessions' conversations are to be summarised.
+    #[serde(default)]
+    pub autocompact: Autocompact,
     /// The agents, in the order of the definition.
     pub agents: Vec<AgentDefinition>,
     /// The links, in the order of the definition.
@@ -49,6 +52,19 @@ pub struct FolderLists {
     pub write: Vec<PathBuf>,
 }
 
+/// Size past which a session's conversation is to be summarised (R23).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Autocompact {
+    /// At the program's default.
+    #[default]
+    Default,
+    /// Past so many tokens.
+    Tokens(NonZeroU64),
+    /// Never.
+    Off,
+}
+
 /// How much may go on at once (W10).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -61,7 +77,7 @@ pub struct Limits {
 }
 
 /// An agent: a node of the graph (W6, W7).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentDefinition {
     /// Unique in the task.
     pub id: String,

@@ -1,0 +1,554 @@
+//! Believing facts: how each event changes the run. Decides nothing.
+
+use super::event::{Event, MessagePurpose, Recorded, RunEnd, StepEnd};
+use super::outbox::EffectKey;
+use super::step::{Next, Phase, StepSession, Wait, added};
+use super::{CorruptLog, Run, Stage};
+use crate::id::{ClientSessionId, StepIndex};
+use crate::ports::runtime::Usage;
+use crate::report::Outcome;
+use crate::time::Timestamp;
+
+impl Run {
+    /// Believes one durable fact.
+    ///
+    /// # Errors
+    /// [`CorruptLog`] when the fact cannot follow what came before; never for a log that `decide` made.
+    pub fn apply(&mut self, fact: &Recorded) -> Result<(), CorruptLog> {
+        let corrupt = |why: String| CorruptLog { seq: fact.seq, why };
+        if fact.seq != self.last.next() {
+            return Err(corrupt(format!("event {} was due", self.last.next())));
+        }
+        if let Some(step) = fact.event.step()
+            && step.position() >= self.steps.len()
+        {
+            return Err(corrupt(format!("there is no step {}", step.0)));
+        }
+        self.believe_event(fact).map_err(corrupt)?;
+        self.last = fact.seq;
+        self.updated = fact.at;
+        Ok(())
+    }
+
+    fn believe_event(&mut self, fact: &Recorded) -> Result<(), String> {
+        let at = fact.at;
+        match &fact.event {
+            Event::RunCreated(_) => return Err("a run is launched once".to_owned()),
+            Event::EngineStarted { .. } => self.engine_started(at),
+            Event::StopAsked { forced } => self.stop_asked(*forced, at),
+            Event::ResumeAsked => self.resume_asked(at),
+            Event::RunEnded { end } => self.stage = Stage::Ended(*end),
+            Event::StepStarted { step } => self.step_started(*step, at)?,
+            Event::WorktreePlanned { step, branch, base } => {
+                self.step_mut(*step).work_mut().planned = Some((branch.clone(), base.clone()));
+                self.pass_to(*step, Phase::Leasing, at);
+            }
+            Event::WorktreeReady { step, worktree } => {
+                let step = self.step_mut(*step);
+                step.next = Next::Begin;
+                step.work_mut().worktree = Some(worktree.clone());
+            }
+            Event::WorktreeRestarted { step, worktree, rescued } => {
+                let step = self.step_mut(*step);
+                step.next = Next::Begin;
+                let work = step.work_mut();
+                work.worktree = Some(worktree.clone());
+                work.committed = None;
+                work.conflicts.clear();
+                work.rescued.extend(rescued.clone());
+            }
+            Event::SessionPlanned { step, request } => {
+                self.drop_session(*step);
+                self.leave(*step, at);
+                self.live.insert(request.client_session_id, *step);
+                self.step_mut(*step).session = Some(Box::new(StepSession::planned(request)));
+                self.enter(*step, Phase::Opening, at);
+            }
+            Event::SessionOpened { step, session, opened } => {
+                let state = self.session_mut(*step, *session)?;
+                state.opened = Some(opened.clone());
+                state.attached = true;
+                self.step_mut(*step).tries = 0;
+            }
+            Event::SessionFound { step, session, opened } => {
+                let state = self.session_mut(*step, *session)?;
+                state.opened = Some(opened.clone());
+                state.attached = true;
+                if state.in_flight.is_some() {
+                    self.pass_to(*step, Phase::Prompted, at);
+                }
+            }
+            Event::SessionLost { step, session, .. } => {
+                self.session_mut(*step, *session)?;
+                self.leave(*step, at);
+                self.drop_session(*step);
+                let state = self.step_mut(*step);
+                state.next = if state.worktree().is_some() { Next::Restart } else { Next::Begin };
+                state.report = None;
+                self.enter(*step, Phase::Ready, at);
+            }
+            Event::SessionClosed { step, session, trouble } => {
+                self.closing.remove(session);
+                self.outbox.drop_key(EffectKey::Close(*step, *session));
+                if let Some(trouble) = trouble {
+                    self.step_mut(*step).ledger_mut().troubles.push(trouble.clone());
+                }
+                if let Phase::Closing(end) = &self.steps[step.position()].phase {
+                    let end = end.clone();
+                    self.pass_to(*step, Phase::Committing(end), at);
+                }
+                self.clean_when_done();
+            }
+            Event::UsageCounted { step, session, usage } => self.count_usage(*step, *session, *usage),
+            Event::MessagePlanned { step, session, purpose, message } => {
+                self.leave(*step, at);
+                let state = self.session_mut(*step, *session)?;
+                state.in_flight = Some(message.clone());
+                state.purpose = *purpose;
+                state.prompted = true;
+                let attached = state.attached;
+                let step_state = self.step_mut(*step);
+                step_state.report = None;
+                if *purpose == MessagePurpose::Correction {
+                    step_state.corrections = step_state.corrections.saturating_add(1);
+                }
+                self.enter(*step, if attached { Phase::Prompted } else { Phase::Finding }, at);
+            }
+            Event::Answered { step, answer, .. } => {
+                let state = self.step_mut(*step);
+                state.tries = 0;
+                if let Some(session) = &mut state.session {
+                    session.usage = session.usage.updated_by(answer.usage);
+                }
+            }
+            Event::ReportFound { step, report } => {
+                self.leave(*step, at);
+                self.take_report(*step, report);
+                self.enter(*step, Phase::Verifying, at);
+            }
+            Event::ReportRefused { step, faults } => {
+                self.step_mut(*step).ledger_mut().faults.clone_from(faults);
+            }
+            Event::ReportAccepted { step, report } => {
+                self.leave(*step, at);
+                self.take_report(*step, report);
+                let phase = match self.steps[step.position()].worktree() {
+                    Some(_) => Phase::Committing(end_of(report.outcome)),
+                    None => Phase::Verifying,
+                };
+                self.enter(*step, phase, at);
+            }
+            Event::WaitStarted { step, cause, until, words, resend } => {
+                let wait = Wait { cause: *cause, since: at, until: *until, words: words.clone() };
+                self.wait(*step, wait, *resend, at);
+            }
+            Event::WaitEnded { step } => {
+                let state = self.step_mut(*step);
+                if let Phase::Waiting(wait) = &state.phase {
+                    let waited = at.since(wait.since);
+                    state.ledger_mut().waited += waited;
+                }
+                self.pass_to(*step, Phase::Ready, at);
+            }
+            Event::StepFailing { step, failure } => {
+                self.leave(*step, at);
+                self.close_session(*step);
+                self.drop_session(*step);
+                self.enter(*step, Phase::Closing(StepEnd::Failed(Box::new(failure.clone()))), at);
+            }
+            Event::WorkCommitted { step, work } => self.work_committed(*step, work, at),
+            Event::MergePlanned { step, .. } => {
+                let Phase::MergeQueued(end) = &self.steps[step.position()].phase else {
+                    return Err("a merge was planned for a step whose work does not wait for one".to_owned());
+                };
+                let end = end.clone();
+                self.merge_queue.retain(|queued| queued != step);
+                self.merging = Some(*step);
+                self.pass_to(*step, Phase::Merging(end), at);
+            }
+            Event::Merged { step, tip } => {
+                self.step_mut(*step).work_mut().merged = true;
+                self.tip = Some(tip.clone());
+            }
+            Event::MergeConflicted { step, files } => {
+                self.step_mut(*step).work_mut().conflicts.clone_from(files);
+            }
+            Event::StepEnded { step, end } => self.step_ended(*step, end, at)?,
+            Event::WorktreeRemoved { step } => {
+                self.step_mut(*step).work_mut().removed = true;
+                self.cleaned(*step);
+            }
+            Event::WorktreeHeld { step, holds } => {
+                self.step_mut(*step).work_mut().holds.clone_from(holds);
+                self.cleaned(*step);
+            }
+        }
+        Ok(())
+    }
+
+    fn step_mut(&mut self, step: StepIndex) -> &mut super::Step {
+        &mut self.steps[step.position()]
+    }
+
+    fn session_mut(&mut self, step: StepIndex, session: ClientSessionId) -> Result<&mut StepSession, String> {
+        match self.steps[step.position()].session.as_deref_mut() {
+            Some(state) if state.id() == session => Ok(state),
+            _ => Err(format!("session {session} is not the step's")),
+        }
+    }
+
+    // --- Phases, and everything that is kept in step with them ---
+
+    fn pass_to(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
+        self.leave(step, at);
+        self.enter(step, phase, at);
+    }
+
+    /// Undoes the bookkeeping of the step's phase. What the phase's effect is keyed by must not change before.
+    fn leave(&mut self, step: StepIndex, at: Timestamp) {
+        if let Some(key) = self.effect_key(step) {
+            self.outbox.drop_key(key);
+        }
+        if let Some(session) = self.steps[step.position()].session.as_deref() {
+            self.outbox.drop_key(EffectKey::Cancel(step, session.id()));
+        }
+        let position = step.position();
+        let state = &mut self.steps[position];
+        if let Some(since) = state.working_since.take() {
+            state.worked += at.since(since);
+        }
+        if let Some(timer) = state.timer.take() {
+            self.timers.remove(&(timer, step));
+        }
+        match &state.phase {
+            Phase::Ready => self.places.not_ready(position),
+            Phase::Ended(_) => self.ended -= 1,
+            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) => self.ending -= 1,
+            Phase::Merging(_) => {
+                self.ending -= 1;
+                self.merging = None;
+            }
+            phase if phase.holds_place() => self.places.give_back(position),
+            _ => {}
+        }
+        state.phase = Phase::Pending;
+    }
+
+    /// Takes up a phase from `Pending`, which has no bookkeeping.
+    fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
+        let position = step.position();
+        let max_duration = self.definition.task.agents[position].max_duration;
+        let state = &mut self.steps[position];
+        match &phase {
+            Phase::Ready => self.places.ready(position),
+            Phase::Ended(_) => {
+                self.ended += 1;
+                state.ended = Some(at);
+            }
+            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => self.ending += 1,
+            Phase::Waiting(wait) => state.timer = Some(wait.until),
+            phase if phase.holds_place() => {
+                self.places.take(position);
+                state.started.get_or_insert(at);
+            }
+            _ => {}
+        }
+        if phase == Phase::Prompted {
+            state.working_since = Some(at);
+            state.timer = max_duration.map(|most| at.plus(most.saturating_sub(state.worked)));
+        }
+        if let Some(timer) = state.timer {
+            self.timers.insert((timer, step));
+        }
+        state.phase = phase;
+        if let Some(key) = self.effect_key(step) {
+            self.outbox.want(key);
+        }
+        if matches!(self.stage, Stage::Stopping { .. }) {
+            self.want_cancel(step);
+        }
+    }
+
+    fn effect_key(&self, step: StepIndex) -> Option<EffectKey> {
+        let state = &self.steps[step.position()];
+        let session = state.session.as_deref();
+        match &state.phase {
+            Phase::Leasing => Some(EffectKey::Lease(step)),
+            Phase::Restarting => Some(EffectKey::Restart(step)),
+            Phase::Opening => session.map(|s| EffectKey::Open(step, s.id())),
+            Phase::Finding => session.map(|s| EffectKey::Find(step, s.id())),
+            Phase::Prompted => session
+                .and_then(|s| s.in_flight.as_ref())
+                .map(|message| EffectKey::Send(step, message.client_message_id)),
+            Phase::Verifying => Some(EffectKey::Verify(step)),
+            Phase::Committing(_) => Some(EffectKey::Commit(step)),
+            Phase::Merging(_) => Some(EffectKey::Merge(step)),
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Ended(_) => None,
+        }
+    }
+
+    fn want_cancel(&mut self, step: StepIndex) {
+        let state = &self.steps[step.position()];
+        if state.phase == Phase::Prompted
+            && let Some(session) = state.session.as_deref()
+        {
+            self.outbox.want(EffectKey::Cancel(step, session.id()));
+        }
+    }
+
+    // --- Sessions ---
+
+    /// The session is to be closed, if there may be one.
+    fn close_session(&mut self, step: StepIndex) {
+        if let Some(session) = self.steps[step.position()].session.as_deref_mut() {
+            let id = session.id();
+            session.attached = false;
+            self.live.remove(&id);
+            self.closing.insert(id, step);
+            self.outbox.want(EffectKey::Close(step, id));
+        }
+    }
+
+    /// Forgets the session; its usage stays counted.
+    fn drop_session(&mut self, step: StepIndex) {
+        let state = &mut self.steps[step.position()];
+        let Some(session) = state.session.take() else { return };
+        self.live.remove(&session.id());
+        if !session.usage.is_unknown() || state.ledger.is_some() {
+            let ledger = state.ledger_mut();
+            ledger.earlier_usage = added(ledger.earlier_usage, ledger.last_usage);
+            ledger.last_usage = session.usage;
+        }
+    }
+
+    fn count_usage(&mut self, step: StepIndex, session: ClientSessionId, usage: Usage) {
+        let state = self.step_mut(step);
+        match state.session.as_deref_mut() {
+            Some(current) if current.id() == session => current.usage = current.usage.updated_by(usage),
+            // The step went on without it: usage told while it is being closed is its last.
+            _ => {
+                let ledger = state.ledger_mut();
+                ledger.last_usage = ledger.last_usage.updated_by(usage);
+            }
+        }
+    }
+
+    fn take_report(&mut self, step: StepIndex, report: &crate::report::Report) {
+        let state = self.step_mut(step);
+        state.report = Some(Box::new(report.clone()));
+        if let Some(session) = state.session.as_deref_mut() {
+            session.in_flight = None;
+        }
+    }
+
+    fn wait(&mut self, step: StepIndex, wait: Wait, resend: bool, at: Timestamp) {
+        let state = &self.steps[step.position()];
+        let next = match &state.phase {
+            Phase::Leasing => Next::Lease,
+            Phase::Restarting => Next::Restart,
+            Phase::Opening => Next::Open,
+            Phase::Finding => Next::Find,
+            _ if resend => Next::Send,
+            _ => Next::Continue,
+        };
+        self.leave(step, at);
+        let state = self.step_mut(step);
+        state.next = next;
+        state.tries = state.tries.saturating_add(1);
+        state.ledger_mut().waits += 1;
+        self.enter(step, Phase::Waiting(Box::new(wait)), at);
+    }
+
+    // --- Steps ---
+
+    fn step_started(&mut self, step: StepIndex, at: Timestamp) -> Result<(), String> {
+        let state = &self.steps[step.position()];
+        let attached = state.session.as_deref().is_some_and(|s| s.attached);
+        let phase = match state.next {
+            Next::Lease => Phase::Leasing,
+            Next::Restart => Phase::Restarting,
+            Next::Open => Phase::Opening,
+            Next::Send if attached => Phase::Prompted,
+            Next::Find | Next::Send | Next::Continue => Phase::Finding,
+            Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
+        };
+        self.pass_to(step, phase, at);
+        Ok(())
+    }
+
+    fn work_committed(&mut self, step: StepIndex, work: &crate::ports::workspace::Committed, at: Timestamp) {
+        self.step_mut(step).work_mut().committed = Some(work.clone());
+        if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) = &self.steps[step.position()].phase
+            && work.commits > 0
+        {
+            let end = end.clone();
+            self.pass_to(step, Phase::MergeQueued(end), at);
+            self.merge_queue.push_back(step);
+        }
+    }
+
+    fn step_ended(&mut self, step: StepIndex, end: &StepEnd, at: Timestamp) -> Result<(), String> {
+        if matches!(self.steps[step.position()].phase, Phase::Ended(_)) {
+            return Err(format!("step {} ended before", step.0));
+        }
+        self.leave(step, at);
+        self.close_session(step);
+        // A cancelled step's session is kept: a resume looks for it again.
+        if *end != StepEnd::Cancelled {
+            self.drop_session(step);
+        }
+        self.enter(step, Phase::Ended(end.clone()), at);
+        if self.steps[step.position()].lets_follow() {
+            self.let_children_follow(step, at);
+        }
+        self.clean_when_done();
+        Ok(())
+    }
+
+    fn let_children_follow(&mut self, step: StepIndex, at: Timestamp) {
+        for index in 0..self.graph.children(step.0).len() {
+            let child = StepIndex(self.graph.children(step.0)[index]);
+            let state = self.step_mut(child);
+            state.unmet = state.unmet.saturating_sub(1);
+            if state.unmet == 0 && state.phase == Phase::Pending {
+                self.enter(child, Phase::Ready, at);
+            }
+        }
+    }
+
+    // --- The run ---
+
+    fn engine_started(&mut self, at: Timestamp) {
+        // What passed between the last event and now was nobody's work.
+        let stopped_working = self.updated;
+        for position in 0..self.steps.len() {
+            let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let state = &mut self.steps[position];
+            let Some(session) = state.session.as_deref_mut() else { continue };
+            session.attached = false;
+            let was_opened = session.opened.is_some();
+            match state.phase {
+                Phase::Prompted => {
+                    self.leave(step, stopped_working);
+                    self.enter(step, Phase::Finding, at);
+                }
+                Phase::Opening if was_opened => self.pass_to(step, Phase::Finding, at),
+                _ => {}
+            }
+        }
+    }
+
+    fn stop_asked(&mut self, forced: bool, at: Timestamp) {
+        let since = match self.stage {
+            Stage::Stopping { since, .. } => since,
+            Stage::Running | Stage::Ended(_) => at,
+        };
+        self.stage = Stage::Stopping { since, forced };
+        for step in self.live.values().copied().collect::<Vec<_>>() {
+            self.want_cancel(step);
+        }
+    }
+
+    /// Steps that did not succeed are pending again (R12); those cancelled look for their session first.
+    fn resume_asked(&mut self, at: Timestamp) {
+        self.stage = Stage::Running;
+        self.engine_started(at);
+        let again: Vec<StepIndex> = (0..self.steps.len())
+            .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
+            .filter(|step| {
+                let state = &self.steps[step.position()];
+                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow()
+            })
+            .collect();
+        for step in again {
+            self.leave(step, at);
+            let state = self.step_mut(step);
+            let has_session = state.session.as_deref().is_some_and(|s| s.opened.is_some());
+            state.ended = None;
+            state.report = None;
+            state.tries = 0;
+            state.next = match has_session {
+                true => Next::Continue,
+                false if state.worktree().is_some() => Next::Restart,
+                false if state.work.is_some() => Next::Lease,
+                false => Next::Begin,
+            };
+            match state.session.as_deref().map(StepSession::id).filter(|_| has_session) {
+                Some(session) => {
+                    self.live.insert(session, step);
+                }
+                None => {
+                    state.corrections = 0;
+                    self.drop_session(step);
+                }
+            }
+        }
+        for node in 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX) {
+            let parents = self.graph.parents(node);
+            let unmet = parents.iter().filter(|p| !self.steps[**p as usize].lets_follow()).count();
+            let state = &mut self.steps[node as usize];
+            state.unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
+            if state.phase == Phase::Pending && unmet == 0 {
+                self.enter(StepIndex(node), Phase::Ready, at);
+            }
+        }
+    }
+
+    /// How the run ends when every step is over, by R2.
+    pub(super) fn outcome(&self) -> RunEnd {
+        let mut end = RunEnd::Complete;
+        for step in &self.steps {
+            let this = match &step.phase {
+                Phase::Ended(StepEnd::Failed(_)) => return RunEnd::Failed,
+                Phase::Ended(StepEnd::Blocked) => RunEnd::Blocked,
+                Phase::Ended(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
+                Phase::Ended(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
+                _ => RunEnd::Complete,
+            };
+            end = match (end, this) {
+                (RunEnd::Blocked, _) | (_, RunEnd::Blocked) => RunEnd::Blocked,
+                (RunEnd::Partial, _) | (_, RunEnd::Partial) => RunEnd::Partial,
+                (end, _) => end,
+            };
+        }
+        end
+    }
+
+    /// At the end of a successful run, once its sessions are closed, each worktree is asked to go (R19).
+    fn clean_when_done(&mut self) {
+        let over = self.ended as usize == self.steps.len() && self.closing.is_empty();
+        if self.stage != Stage::Running || !over || self.removing > 0 {
+            return;
+        }
+        if !matches!(self.outcome(), RunEnd::Complete | RunEnd::Partial) {
+            return;
+        }
+        for position in 0..self.steps.len() {
+            let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let state = &self.steps[position];
+            if state.worktree().is_some() && state.work.as_deref().is_some_and(|w| !w.removed) {
+                self.removing += 1;
+                self.outbox.want(EffectKey::Remove(step));
+            }
+        }
+    }
+
+    fn cleaned(&mut self, step: StepIndex) {
+        self.removing = self.removing.saturating_sub(1);
+        self.outbox.drop_key(EffectKey::Remove(step));
+    }
+}
+
+/// The end that an outcome makes.
+pub(super) fn end_of(outcome: Outcome) -> StepEnd {
+    match outcome {
+        Outcome::Complete => StepEnd::Complete,
+        Outcome::Partial => StepEnd::Partial,
+        Outcome::Blocked => StepEnd::Blocked,
+    }
+}

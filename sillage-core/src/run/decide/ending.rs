@@ -1,0 +1,81 @@
+//! How steps and the run end: what follows a step, what a stop leaves.
+
+use std::collections::HashSet;
+
+use super::Decision;
+use crate::id::StepIndex;
+use crate::run::event::{Event, RunEnd, StepEnd};
+use crate::run::step::Phase;
+
+impl Decision<'_> {
+    /// The step is over. Unless it lets them run, what follows it is over too (W18).
+    pub(super) fn end(&mut self, step: StepIndex, end: StepEnd) {
+        let lets_follow = match &end {
+            StepEnd::Complete | StepEnd::Partial => !self.is_held_up(step),
+            StepEnd::Blocked | StepEnd::Failed(_) | StepEnd::NotRun(_) => false,
+            // A stop leaves what follows as it is, to be resumed.
+            StepEnd::Cancelled => true,
+        };
+        self.say(Event::StepEnded { step, end });
+        if !lets_follow {
+            self.end_descendants(step);
+        }
+    }
+
+    /// Whether the step's report, accepted before or just now, names blockers.
+    fn is_held_up(&self, step: StepIndex) -> bool {
+        let just_now = self.events.iter().rev().find_map(|event| match event {
+            Event::ReportAccepted { step: of, report } if *of == step => Some(report.as_ref()),
+            _ => None,
+        });
+        just_now.or(self.run.steps[step.position()].report()).is_some_and(|r| !r.blockers.is_empty())
+    }
+
+    fn end_descendants(&mut self, because: StepIndex) {
+        let mut seen: HashSet<u32> = HashSet::new();
+        let mut left: Vec<u32> = self.run.graph.children(because.0).to_vec();
+        while let Some(child) = left.pop() {
+            if !seen.insert(child) || self.run.steps[child as usize].phase != Phase::Pending {
+                continue;
+            }
+            self.say(Event::StepEnded { step: StepIndex(child), end: StepEnd::NotRun(because) });
+            left.extend_from_slice(self.run.graph.children(child));
+        }
+    }
+
+    pub(super) fn end_if_over(&mut self) {
+        let run = self.run;
+        let over = run.ended as usize == run.steps.len() && run.closing.is_empty() && run.removing == 0;
+        if over && self.events.is_empty() {
+            self.say(Event::RunEnded { end: run.outcome() });
+        }
+    }
+
+    /// Ends what a stop ends now: what is not at work at once, what is at work only when it is forced.
+    pub(super) fn stop_what_can(&mut self, forced: bool) {
+        let run = self.run;
+        let mut at_work = false;
+        let mut live: Vec<StepIndex> = run.live.values().copied().collect();
+        live.sort_unstable();
+        for step in live {
+            match &run.steps[step.position()].phase {
+                phase if phase.holds_place() => {
+                    at_work = true;
+                    if forced {
+                        self.end(step, StepEnd::Cancelled);
+                    }
+                }
+                Phase::Waiting(_) | Phase::Ready => self.end(step, StepEnd::Cancelled),
+                _ => {}
+            }
+        }
+        // Worktrees being made have no session yet.
+        let leasing = run.outbox.iter().any(|key| {
+            matches!(key, crate::run::EffectKey::Lease(_) | crate::run::EffectKey::Restart(_))
+        });
+        let busy = at_work || (!forced && (leasing || run.ending_now() > 0));
+        if !busy && run.closing.is_empty() && self.events.is_empty() {
+            self.say(Event::RunEnded { end: RunEnd::Stopped });
+        }
+    }
+}

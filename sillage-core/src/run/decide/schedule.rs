@@ -1,0 +1,121 @@
+//! What is due: timers, places for ready steps, the next merge, the end.
+
+use super::Decision;
+use crate::id::StepIndex;
+use crate::ports::runtime::SessionRequest;
+use crate::ports::workspace::Worktree;
+use crate::run::event::{Event, FailureClass, MessagePurpose};
+use crate::run::step::{Next, Phase};
+use crate::run::{Run, Stage};
+
+impl Decision<'_> {
+    pub(super) fn tick(&mut self) {
+        match self.run.stage {
+            Stage::Running => {
+                self.due_timers();
+                self.start_ready();
+                self.next_merge();
+                self.end_if_over();
+            }
+            Stage::Stopping { since, forced } => {
+                if !forced && self.now >= since.plus(self.run.definition.policy.stop_grace) {
+                    self.say(Event::StopAsked { forced: true });
+                } else {
+                    self.stop_what_can(forced);
+                }
+            }
+            Stage::Ended(_) => {}
+        }
+    }
+
+    fn due_timers(&mut self) {
+        let due: Vec<StepIndex> =
+            self.run.timers.iter().take_while(|(at, _)| *at <= self.now).map(|(_, step)| *step).collect();
+        for step in due {
+            match &self.run.steps[step.position()].phase {
+                Phase::Waiting(_) => self.say(Event::WaitEnded { step }),
+                Phase::Prompted => {
+                    let most = self.run.agent(step).max_duration.unwrap_or_default();
+                    let words = format!("its max_duration of {} of work is used up", crate::time::human(most));
+                    self.fail(step, FailureClass::TimedOut, words);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn start_ready(&mut self) {
+        for position in self.run.places.startable() {
+            let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            self.start(step);
+        }
+    }
+
+    fn start(&mut self, step: StepIndex) {
+        let state = &self.run.steps[step.position()];
+        let session = state.session.as_deref();
+        match state.next {
+            Next::Begin if state.worktree().is_some() => {
+                let worktree = state.worktree().cloned();
+                self.plan_session(step, worktree.as_ref());
+            }
+            Next::Begin if self.run.definition.has_worktree(step) => self.plan_worktree(step),
+            Next::Begin => self.plan_session(step, None),
+            Next::Continue if session.is_some_and(|s| s.attached) => {
+                self.plan_message(step, MessagePurpose::Continuation, None);
+            }
+            Next::Lease | Next::Restart | Next::Open | Next::Find | Next::Send | Next::Continue => {
+                self.say(Event::StepStarted { step });
+            }
+        }
+    }
+
+    fn plan_worktree(&mut self, step: StepIndex) {
+        let Some(repository) = &self.run.definition.repository else { return };
+        // A downstream agent starts from the work of its upstreams (R18).
+        let base = self.run.tip.clone().unwrap_or_else(|| repository.base.clone());
+        let branch = self.run.definition.step_branch(&self.run.agent(step).id);
+        self.say(Event::WorktreePlanned { step, branch, base });
+    }
+
+    pub(super) fn plan_session(&mut self, step: StepIndex, worktree: Option<&Worktree>) {
+        let client_session_id = self.ids.session();
+        let request = session_request(self.run, step, worktree, client_session_id);
+        self.say(Event::SessionPlanned { step, request: Box::new(request) });
+    }
+
+    fn next_merge(&mut self) {
+        if self.run.merging.is_some() {
+            return;
+        }
+        let (Some(step), Some(repository)) = (self.run.merge_queue.front(), &self.run.definition.repository) else {
+            return;
+        };
+        let onto = self.run.tip.clone().unwrap_or_else(|| repository.base.clone());
+        self.say(Event::MergePlanned { step: *step, onto });
+    }
+}
+
+fn session_request(
+    run: &Run,
+    step: StepIndex,
+    worktree: Option<&Worktree>,
+    client_session_id: crate::id::ClientSessionId,
+) -> SessionRequest {
+    let definition = &run.definition;
+    let agent = run.agent(step);
+    let path = worktree.map(|w| w.path.as_path());
+    let mut filesystem_scope = definition.folders_in(path);
+    // Where the full reports of the agents upstream are (W14).
+    let upstream = run.graph.parents(step.0).iter().map(|parent| run.agent(StepIndex(*parent)));
+    filesystem_scope.read.extend(upstream.map(|agent| definition.step_files(&agent.id)));
+    SessionRequest {
+        client_session_id,
+        model: agent.model.clone(),
+        effort: agent.effort.clone(),
+        workspace: definition.folder_in(path),
+        filesystem_scope,
+        permissions: definition.policy.permissions,
+        autocompact_tokens: definition.policy.autocompact_tokens,
+    }
+}

@@ -1,0 +1,157 @@
+//! What a run is asked to do: computed at launch, stored in its first event, and frozen (W2).
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::folders::Folders;
+use crate::id::{RunId, StepIndex};
+use crate::ports::runtime::PermissionPolicy;
+use crate::task::Task;
+
+/// One version of a task, with all that its execution needs to know. Editing the project, the task file or the
+/// settings afterwards changes nothing here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDefinition {
+    /// The run's name.
+    pub run: RunId,
+    /// The task.
+    pub task: Arc<Task>,
+    /// The canonical path of the task's file, by which the task is known.
+    pub task_file: Option<PathBuf>,
+    /// The version of the task that this run executes.
+    pub task_version: u64,
+    /// The project's name.
+    pub project: Option<String>,
+    /// The effective folders.
+    pub folders: Folders,
+    /// The folder that steps without a worktree work in.
+    pub step_folder: PathBuf,
+    /// The repository that the run works in; none: it works in plain folders.
+    pub repository: Option<RunRepository>,
+    /// Which agents get a worktree, by their place in the task; empty: none.
+    #[serde(default)]
+    pub worktrees: Vec<bool>,
+    /// Sessions at work at once.
+    pub parallel: NonZeroU32,
+    /// The provider account of each model used; a model that is missing is its own account.
+    #[serde(default)]
+    pub accounts: BTreeMap<String, String>,
+    /// Folder in which the run's own files are written, each step's full reports among them.
+    pub files: PathBuf,
+    /// How waits, stops and corrections go.
+    pub policy: RunPolicy,
+}
+
+/// The repository of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRepository {
+    /// The person's working tree.
+    pub root: PathBuf,
+    /// Where the step folder lies in it.
+    pub place: PathBuf,
+    /// The commit that the run starts from: full hash.
+    pub base: String,
+    /// The branch that the person stood on; none: detached.
+    pub branch: Option<String>,
+}
+
+/// How waits, stops and corrections go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPolicy {
+    /// What happens to agents' permission requests.
+    pub permissions: PermissionPolicy,
+    /// First wait after a temporary error.
+    pub backoff_first: Duration,
+    /// Longest wait after a temporary error, unless the provider asks for more.
+    pub backoff_most: Duration,
+    /// Wait before trying again after a quota or sign-in error without a date.
+    pub gate_retry: Duration,
+    /// Tries in a series of temporary errors; none: without end.
+    pub attempts: Option<NonZeroU32>,
+    /// Times a report may go back to its agent.
+    pub corrections: u8,
+    /// How long a stop waits for sessions to end what they are doing.
+    pub stop_grace: Duration,
+    /// Size in tokens past which sessions are summarised; none: never.
+    pub autocompact_tokens: Option<u64>,
+    /// Characters that the reports of upstream agents may take in a message.
+    pub report_budget: usize,
+}
+
+impl Default for RunPolicy {
+    fn default() -> Self {
+        Self {
+            permissions: PermissionPolicy::default(),
+            backoff_first: Duration::from_secs(30),
+            backoff_most: Duration::from_secs(240),
+            gate_retry: Duration::from_secs(15 * 60),
+            attempts: None,
+            corrections: 2,
+            stop_grace: Duration::from_secs(15),
+            autocompact_tokens: Some(300_000),
+            report_budget: 24_000,
+        }
+    }
+}
+
+impl RunDefinition {
+    /// The integration branch, without `refs/heads/`.
+    #[must_use]
+    pub fn integration_branch(&self) -> String {
+        format!("sillage/{}", self.run)
+    }
+
+    /// The branch that a step's work is committed on, without `refs/heads/`.
+    #[must_use]
+    pub fn step_branch(&self, agent: &str) -> String {
+        format!("sillage/steps/{}/{agent}", self.run)
+    }
+
+    /// Whether the step gets a worktree.
+    #[must_use]
+    pub fn has_worktree(&self, step: StepIndex) -> bool {
+        self.repository.is_some() && self.worktrees.get(step.position()).copied().unwrap_or(false)
+    }
+
+    /// The folder of the step's own files.
+    #[must_use]
+    pub fn step_files(&self, agent: &str) -> PathBuf {
+        self.files.join(agent)
+    }
+
+    /// The folder that a step works in, given its worktree's.
+    #[must_use]
+    pub fn folder_in(&self, worktree: Option<&Path>) -> PathBuf {
+        match (worktree, &self.repository) {
+            (Some(path), Some(repository)) => join_place(path, &repository.place),
+            _ => self.step_folder.clone(),
+        }
+    }
+
+    /// The folders of a step: the run's, with those in the repository taken to their place in the worktree.
+    #[must_use]
+    pub fn folders_in(&self, worktree: Option<&Path>) -> Folders {
+        let (Some(path), Some(repository)) = (worktree, &self.repository) else {
+            return self.folders.clone();
+        };
+        let moved = |folder: &PathBuf| match folder.strip_prefix(&repository.root) {
+            Ok(place) => join_place(path, place),
+            Err(_) if repository.root.starts_with(folder) => path.to_path_buf(),
+            Err(_) => folder.clone(),
+        };
+        let mut read: Vec<_> = self.folders.read.iter().map(moved).collect();
+        // A folder above the repository stays readable as it is: only its part in the repository moves.
+        read.extend(self.folders.read.iter().filter(|f| repository.root.starts_with(f) && **f != repository.root).cloned());
+        Folders { read, write: self.folders.write.iter().map(moved).collect() }
+    }
+}
+
+/// `join` with an empty path adds a slash; this does not.
+fn join_place(folder: &Path, place: &Path) -> PathBuf {
+    if place.as_os_str().is_empty() { folder.to_path_buf() } else { folder.join(place) }
+}

@@ -1,0 +1,180 @@
+//! What an entry of the outbox asks for, in full.
+
+use std::path::PathBuf;
+
+use super::event::MessagePurpose;
+use super::outbox::EffectKey;
+use super::step::Phase;
+use super::{Run, compose};
+use crate::id::{ClientSessionId, StepIndex};
+use crate::ports::runtime::{MessageRequest, SessionRequest};
+use crate::ports::workspace::{MergeWanted, Worktree, WorktreeWanted};
+
+/// One thing to do outside. Each is safe to do again after a crash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Make a worktree.
+    Lease(WorktreeWanted),
+    /// Keep what a worktree holds and put it back to its base.
+    Restart {
+        /// The worktree.
+        worktree: Worktree,
+        /// The run's name.
+        run: String,
+        /// The step's name.
+        step: String,
+    },
+    /// Open a session.
+    Open(Box<SessionRequest>),
+    /// Find a session again.
+    Find {
+        /// The request that opened it.
+        request: Box<SessionRequest>,
+        /// What the runtime said to find it by.
+        native: Option<String>,
+        /// The message whose answer is missing.
+        in_flight: Option<MessageRequest>,
+    },
+    /// Write files that the message speaks of, then send it.
+    Send {
+        /// The session.
+        session: ClientSessionId,
+        /// The message.
+        message: MessageRequest,
+        /// Files with their contents: the full reports of the agents upstream.
+        files: Vec<(PathBuf, String)>,
+    },
+    /// Look at a deliverable's files.
+    Verify {
+        /// The step's folder.
+        folder: PathBuf,
+        /// The files, relative to it.
+        files: Vec<PathBuf>,
+    },
+    /// Commit what a step left.
+    Commit {
+        /// The worktree.
+        worktree: Worktree,
+        /// The commit's message.
+        message: String,
+    },
+    /// Merge a step's commit.
+    Merge(MergeWanted),
+    /// Ask a session to stop what it is doing.
+    Cancel(ClientSessionId),
+    /// Close a session.
+    Close(ClientSessionId),
+    /// Remove a worktree.
+    Remove {
+        /// The worktree.
+        worktree: Worktree,
+        /// The branch that must hold its commits.
+        integration: String,
+    },
+}
+
+impl Run {
+    /// What an entry of the outbox asks for; none when it is no longer there.
+    #[must_use]
+    pub fn effect(&self, key: EffectKey) -> Option<Effect> {
+        if !self.outbox.contains(&key) {
+            return None;
+        }
+        match key {
+            EffectKey::Lease(step) => self.lease(step),
+            EffectKey::Restart(step) => Some(Effect::Restart {
+                worktree: self.worktree_of(step)?,
+                run: self.definition.run.to_string(),
+                step: self.agent(step).id.clone(),
+            }),
+            EffectKey::Open(step, _) => {
+                let session = self.step(step)?.session.as_deref()?;
+                Some(Effect::Open(Box::new(session.request.clone())))
+            }
+            EffectKey::Find(step, _) => {
+                let session = self.step(step)?.session.as_deref()?;
+                Some(Effect::Find {
+                    request: Box::new(session.request.clone()),
+                    native: session.opened.as_ref().and_then(|o| o.native.clone()),
+                    in_flight: session.in_flight.clone(),
+                })
+            }
+            EffectKey::Send(step, _) => self.sending(step),
+            EffectKey::Verify(step) => Some(Effect::Verify {
+                folder: self.definition.folder_in(self.step(step)?.worktree().map(|w| w.path.as_path())),
+                files: self.agent(step).deliverable.as_ref().map(|d| d.files.clone()).unwrap_or_default(),
+            }),
+            EffectKey::Commit(step) => {
+                Some(Effect::Commit { worktree: self.worktree_of(step)?, message: self.commit_message(step) })
+            }
+            EffectKey::Merge(step) => self.merge(step),
+            EffectKey::Cancel(_, session) => Some(Effect::Cancel(session)),
+            EffectKey::Close(_, session) => Some(Effect::Close(session)),
+            EffectKey::Remove(step) => Some(Effect::Remove {
+                worktree: self.worktree_of(step)?,
+                integration: self.definition.integration_branch(),
+            }),
+        }
+    }
+
+    fn worktree_of(&self, step: StepIndex) -> Option<Worktree> {
+        self.step(step)?.worktree().cloned()
+    }
+
+    fn lease(&self, step: StepIndex) -> Option<Effect> {
+        let (branch, base) = self.step(step)?.work()?.planned.clone()?;
+        Some(Effect::Lease(WorktreeWanted {
+            repository: self.definition.repository.as_ref()?.root.clone(),
+            run: self.definition.run.to_string(),
+            step: self.agent(step).id.clone(),
+            branch,
+            base,
+        }))
+    }
+
+    fn sending(&self, step: StepIndex) -> Option<Effect> {
+        let session = self.step(step)?.session.as_deref()?;
+        let files = match session.purpose {
+            MessagePurpose::Mission => compose::files(self, step),
+            MessagePurpose::Correction | MessagePurpose::Continuation => Vec::new(),
+        };
+        Some(Effect::Send { session: session.id(), message: session.in_flight.clone()?, files })
+    }
+
+    fn merge(&self, step: StepIndex) -> Option<Effect> {
+        let repository = self.definition.repository.as_ref()?;
+        let work = self.step(step)?.work()?;
+        Some(Effect::Merge(MergeWanted {
+            repository: repository.root.clone(),
+            into: self.definition.integration_branch(),
+            base: repository.base.clone(),
+            commit: work.committed.as_ref()?.tip.clone(),
+            message: format!("Merge {} of run {}\n\n{}", self.agent(step).id, self.definition.run, self.trailers(step)),
+        }))
+    }
+
+    /// The agent's name and its summary's first line; then the summary, and where it comes from.
+    fn commit_message(&self, step: StepIndex) -> String {
+        let agent = &self.agent(step).id;
+        let state = &self.steps[step.position()];
+        let summary = match (state.report(), &state.phase) {
+            (Some(report), _) => report.summary.trim(),
+            (None, Phase::Committing(_)) => "unfinished work",
+            (None, _) => "work in progress",
+        };
+        let first = summary.lines().next().unwrap_or_default();
+        let room = 72usize.saturating_sub(agent.len() + 2);
+        let mut subject: String = first.chars().take(room).collect();
+        if subject.chars().count() < first.chars().count() {
+            subject.pop();
+            subject.push('…');
+        }
+        let body = if subject == summary { String::new() } else { format!("{summary}\n\n") };
+        format!("{agent}: {subject}\n\n{body}{}", self.trailers(step))
+    }
+
+    fn trailers(&self, step: StepIndex) -> String {
+        format!("Sillage-Run: {}\nSillage-Agent: {}\n", self.definition.run, self.agent(step).id)
+    }
+}

@@ -1,0 +1,372 @@
+//! A step: one agent within one run, and where it stands.
+
+use std::time::Duration;
+
+use super::event::{MessagePurpose, StepEnd, WaitCause};
+use crate::fault::Fault;
+use crate::id::{ClientMessageId, ClientSessionId};
+use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
+use crate::ports::workspace::{Committed, Hold, Worktree};
+use crate::report::Report;
+use crate::time::Timestamp;
+
+/// Where a step stands. Each phase but the resting ones is work for the outside, held in the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Some step upstream is not over.
+    Pending,
+    /// Waits for a place.
+    Ready,
+    /// Its worktree is being made.
+    Leasing,
+    /// Its worktree is being put back to its base.
+    Restarting,
+    /// Its session is being opened.
+    Opening,
+    /// Its session is being looked for.
+    Finding,
+    /// Its session is answering a message.
+    Prompted,
+    /// Its deliverable's files are being looked at.
+    Verifying,
+    /// It waits for a date and holds no place.
+    Waiting(Box<Wait>),
+    /// It is over; its session is being closed so that its work can be committed.
+    Closing(StepEnd),
+    /// It is over; what it left is being committed.
+    Committing(StepEnd),
+    /// It is over; its commit waits for its turn to be merged.
+    MergeQueued(StepEnd),
+    /// It is over; its commit is being merged.
+    Merging(StepEnd),
+    /// It is over.
+    Ended(StepEnd),
+}
+
+impl Phase {
+    /// Whether a step in this phase counts under the limits of sessions at work.
+    #[must_use]
+    pub const fn holds_place(&self) -> bool {
+        match self {
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying => true,
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => false,
+        }
+    }
+}
+
+/// A dated wait (R10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What for.
+    pub cause: WaitCause,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when before the next try.
+    pub until: Timestamp,
+    /// The provider's words.
+    pub words: String,
+}
+
+/// What a step does when it gets a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Start from nothing.
+    Begin,
+    /// Put its worktree back to its base, then start.
+    Restart,
+    /// Ask again for the worktree that was planned.
+    Lease,
+    /// Ask again for the session that was planned.
+    Open,
+    /// Look for its session.
+    Find,
+    /// Send again the message that was not accepted.
+    Send,
+    /// Go on in the same session with a new message.
+    Continue,
+}
+
+/// A step of a run.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub(super) phase: Phase,
+    pub(super) next: Next,
+    pub(super) corrections: u8,
+    /// Failed tries in the present series.
+    pub(super) tries: u16,
+    /// Upstream steps that have not let it run yet.
+    pub(super) unmet: u32,
+    pub(super) report: Option<Box<Report>>,
+    pub(super) session: Option<Box<StepSession>>,
+    pub(super) work: Option<Box<Work>>,
+    pub(super) ledger: Option<Box<Ledger>>,
+    pub(super) started: Option<Timestamp>,
+    pub(super) ended: Option<Timestamp>,
+    /// Since when its session is answering.
+    pub(super) working_since: Option<Timestamp>,
+    pub(super) worked: Duration,
+    /// The date of its entry among the run's timers.
+    pub(super) timer: Option<Timestamp>,
+}
+
+/// The session of a step, until the step is over and its session closed.
+#[derive(Debug, Clone)]
+pub struct StepSession {
+    pub(super) request: SessionRequest,
+    pub(super) opened: Option<OpenedSession>,
+    /// Whether this engine is attached to it.
+    pub(super) attached: bool,
+    pub(super) in_flight: Option<MessageRequest>,
+    pub(super) purpose: MessagePurpose,
+    /// Whether any message was planned in it.
+    pub(super) prompted: bool,
+    pub(super) usage: Usage,
+}
+
+impl StepSession {
+    pub(super) fn planned(request: &SessionRequest) -> Self {
+        Self {
+            request: request.clone(),
+            opened: None,
+            attached: false,
+            in_flight: None,
+            purpose: MessagePurpose::Mission,
+            prompted: false,
+            usage: Usage::default(),
+        }
+    }
+
+    /// What the runtime said of it when it was opened or found.
+    #[must_use]
+    pub fn opened(&self) -> Option<&OpenedSession> {
+        self.opened.as_ref()
+    }
+
+    /// Its identifier.
+    #[must_use]
+    pub fn id(&self) -> ClientSessionId {
+        self.request.client_session_id
+    }
+
+    /// Whether `message` is the one being answered.
+    pub(super) fn answers(&self, message: ClientMessageId) -> bool {
+        self.in_flight.as_ref().is_some_and(|m| m.client_message_id == message)
+    }
+}
+
+/// What became of a step's worktree and commits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Branch and base as planned.
+    pub planned: Option<(String, String)>,
+    /// The worktree, once made.
+    pub worktree: Option<Worktree>,
+    /// The branch's tip once committed.
+    pub committed: Option<Committed>,
+    /// Whether the integration branch holds it.
+    pub merged: bool,
+    /// The files that conflicted.
+    pub conflicts: Vec<String>,
+    /// Whether the worktree was removed.
+    pub removed: bool,
+    /// What held the worktree when it was last asked to go.
+    pub holds: Vec<Hold>,
+    /// Where earlier work was kept.
+    pub rescued: Vec<String>,
+}
+
+/// What a step has spent and suffered; absent while there is nothing to tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Usage of its earlier sessions, added up.
+    pub earlier_usage: Usage,
+    /// Usage of its last session, once that is over.
+    pub last_usage: Usage,
+    /// Time spent in dated waits.
+    pub waited: Duration,
+    /// Dated waits.
+    pub waits: u32,
+    /// The faults of its last refused report.
+    pub faults: Vec<Fault>,
+    /// Troubles in closing its sessions.
+    pub troubles: Vec<String>,
+}
+
+impl Step {
+    pub(super) fn new(unmet: u32) -> Self {
+        Self {
+            phase: if unmet == 0 { Phase::Ready } else { Phase::Pending },
+            next: Next::Begin,
+            corrections: 0,
+            tries: 0,
+            unmet,
+            report: None,
+            session: None,
+            work: None,
+            ledger: None,
+            started: None,
+            ended: None,
+            working_since: None,
+            worked: Duration::ZERO,
+            timer: None,
+        }
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// How it ended, if it did.
+    #[must_use]
+    pub fn end(&self) -> Option<&StepEnd> {
+        match &self.phase {
+            Phase::Ended(end) => Some(end),
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => None,
+        }
+    }
+
+    /// Its state in the words of R2.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match &self.phase {
+            Phase::Pending => "pending",
+            Phase::Ready => "ready",
+            Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
+            Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
+            Phase::Prompted | Phase::Verifying => "running",
+            Phase::Waiting(_) => "waiting",
+            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => "merging",
+            Phase::Ended(StepEnd::Complete) => "complete",
+            Phase::Ended(StepEnd::Partial) => "partial",
+            Phase::Ended(StepEnd::Blocked) => "blocked",
+            Phase::Ended(StepEnd::Failed(_)) => "failed",
+            Phase::Ended(StepEnd::Cancelled) => "cancelled",
+            Phase::Ended(StepEnd::NotRun(_)) => "not_run",
+        }
+    }
+
+    /// Its accepted report.
+    #[must_use]
+    pub fn report(&self) -> Option<&Report> {
+        self.report.as_deref()
+    }
+
+    /// Its session, while it has one.
+    #[must_use]
+    pub fn session(&self) -> Option<&StepSession> {
+        self.session.as_deref()
+    }
+
+    /// Its worktree and commits, if it has any.
+    #[must_use]
+    pub fn work(&self) -> Option<&Work> {
+        self.work.as_deref()
+    }
+
+    /// What it has spent and suffered, if anything.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
+    }
+
+    /// Times that its report went back to it.
+    #[must_use]
+    pub fn corrections(&self) -> u8 {
+        self.corrections
+    }
+
+    /// When it first got a place.
+    #[must_use]
+    pub fn started(&self) -> Option<Timestamp> {
+        self.started
+    }
+
+    /// When it ended.
+    #[must_use]
+    pub fn ended(&self) -> Option<Timestamp> {
+        self.ended
+    }
+
+    /// Time that its sessions spent answering, up to `now`. Waits are not in it.
+    #[must_use]
+    pub fn worked(&self, now: Timestamp) -> Duration {
+        self.worked + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Usage of all its sessions, as far as known.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let ledger = self.ledger.as_deref();
+        let earlier = ledger.map_or(Usage::default(), |l| l.earlier_usage);
+        let last = match &self.session {
+            Some(session) => session.usage,
+            None => ledger.map_or(Usage::default(), |l| l.last_usage),
+        };
+        added(earlier, last)
+    }
+
+    /// Whether what follows may run: it is complete or partial, and nothing stands in the way (W18).
+    #[must_use]
+    pub fn lets_follow(&self) -> bool {
+        let passed = matches!(self.phase, Phase::Ended(StepEnd::Complete | StepEnd::Partial));
+        passed && self.report.as_ref().is_none_or(|r| r.blockers.is_empty())
+    }
+
+    pub(super) fn ledger_mut(&mut self) -> &mut Ledger {
+        self.ledger.get_or_insert_default()
+    }
+
+    pub(super) fn work_mut(&mut self) -> &mut Work {
+        self.work.get_or_insert_default()
+    }
+
+    pub(super) fn worktree(&self) -> Option<&Worktree> {
+        self.work.as_ref().and_then(|w| w.worktree.as_ref())
+    }
+}
+
+/// Sums of what is known; unknown only where both are.
+#[must_use]
+pub(super) fn added(a: Usage, b: Usage) -> Usage {
+    fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (known, None) | (None, known) => known,
+        }
+    }
+    Usage {
+        input_tokens: sum(a.input_tokens, b.input_tokens),
+        output_tokens: sum(a.output_tokens, b.output_tokens),
+        cache_read_tokens: sum(a.cache_read_tokens, b.cache_read_tokens),
+        cache_write_tokens: sum(a.cache_write_tokens, b.cache_write_tokens),
+        context_used: b.context_used.or(a.context_used),
+        cost_micros: sum(a.cost_micros, b.cost_micros),
+        currency: b.currency.or(a.currency),
+    }
+}

@@ -1,0 +1,262 @@
+//! Committing what an agent left, wherever it left its head.
+
+use std::path::Path;
+
+use sillage_core::ports::workspace::{Committed, DiffStat, WorkspaceError, Worktree};
+
+use crate::folders::remove_file;
+use crate::git::{failed, names};
+use crate::repository::Repo;
+use crate::worktree::Head;
+
+/// A worktree's content as a commit that is on no branch yet.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// The commit: a new one, or where the head was when nothing was left.
+    pub(crate) commit: String,
+    /// The commit that the head was on.
+    pub(crate) on: String,
+}
+
+impl Repo<'_> {
+    /// Commits what is left and moves the worktree's branch there. The worktree's lock is held.
+    ///
+    /// The agent may have left its head elsewhere. What is left is committed on top of its head, and the branch made
+    /// for the worktree goes there; commits of that branch which the head does not have are kept under a rescue
+    /// reference first, so that no work is lost. Unless an operation is under way, the head is then put back on the
+    /// branch; the agent's own branch stays where it is.
+    pub(crate) async fn commit_left(
+        &self,
+        worktree: &Worktree,
+        message: &str,
+    ) -> Result<Committed, WorkspaceError> {
+        let admin = self.admin(&worktree.path)?;
+        let reference = names::branch_reference(&worktree.branch)?;
+        let old = self.tip(&reference).await?;
+        let head = self.head_of(&admin).await?;
+        let message = self.told(worktree, &head, &reference, message).await?;
+        let start = old.as_deref().unwrap_or(&worktree.base);
+        let kept = self.keep(&worktree.path, &admin, &head, start, &message).await?;
+        // The folder may have been taken away while it was read: then its emptiness is not the agent's work.
+        self.admin(&worktree.path)?;
+        if old.as_ref() != Some(&kept.commit) {
+            if let Some(old) = &old
+                && !self.contains(&kept.commit, old).await?
+            {
+                self.rescue_of(worktree, old).await?;
+            }
+            self.advance(&reference, &kept.commit, old.as_deref()).await?;
+        }
+        self.settle(worktree, &admin, &head, &reference, &kept).await?;
+        let commits = self.count(&[&kept.commit], &[&worktree.base]).await?;
+        let diff = self.diff(&worktree.base, &kept.commit).await?;
+        Ok(Committed {
+            tip: kept.commit,
+            commits,
+            diff,
+        })
+    }
+
+    /// The message, with a word on where the work was found when that is not the branch made for it or its history
+    /// does not start from the base.
+    async fn told(
+        &self,
+        worktree: &Worktree,
+        head: &Head,
+        reference: &str,
+        message: &str,
+    ) -> Result<String, WorkspaceError> {
+        if head.reference.as_deref() == Some(reference) {
+            return Ok(message.to_owned());
+        }
+        let place = head.reference.as_deref().unwrap_or("a detached head");
+        let mut told = format!(
+            "{}\n\nFound on {place}, not on {}.",
+            message.trim_end(),
+            worktree.branch
+        );
+        if let Some(commit) = &head.commit
+            && !self.contains(commit, &worktree.base).await?
+        {
+            told.push_str(&format!(" Its history does not hold the base {}.", worktree.base));
+        }
+        tracing::warn!(worktree = %worktree.path.display(), place, "work found on another branch than its own");
+        Ok(told)
+    }
+
+    /// Writes what the folder holds as a commit on top of its head, or on `start` where the head has no commit.
+    pub(crate) async fn keep(
+        &self,
+        path: &Path,
+        admin: &Path,
+        head: &Head,
+        start: &str,
+        message: &str,
+    ) -> Result<Kept, WorkspaceError> {
+        let on = head.commit.as_deref().unwrap_or(start);
+        let index = self.folders.place(path)?.index;
+        let tree = self.snapshot(path, &index, on).await?;
+        let merged = self.concluded_merge(path, admin, on).await?;
+        if merged.is_empty() && tree == self.tree(on).await? {
+            return Ok(Kept {
+                commit: on.to_owned(),
+                on: on.to_owned(),
+            });
+        }
+        let parents: Vec<&str> = std::iter::once(on)
+            .chain(merged.iter().map(String::as_str))
+            .collect();
+        let commit = self.make_commit(&tree, &parents, message).await?;
+        Ok(Kept {
+            commit,
+            on: on.to_owned(),
+        })
+    }
+
+    /// The commits that a merge under way in the worktree brings in, when no conflict of it is left: they become
+    /// parents, or the same conflict would come up again.
+    async fn concluded_merge(
+        &self,
+        path: &Path,
+        admin: &Path,
+        on: &str,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        let text = std::fs::read_to_string(admin.join("MERGE_HEAD")).unwrap_or_default();
+        let mut merged = Vec::new();
+        for commit in text.lines() {
+            let commit = names::full_hash(commit)?;
+            self.require(commit).await?;
+            if !self.contains(on, commit).await? {
+                merged.push(commit.to_owned());
+            }
+        }
+        let open = !merged.is_empty() && self.conflict_left(path, admin).await?;
+        Ok(if open { Vec::new() } else { merged })
+    }
+
+    /// Whether a file is in conflict in the worktree's own index and shows no sign of having been resolved.
+    async fn conflict_left(&self, path: &Path, admin: &Path) -> Result<bool, WorkspaceError> {
+        let call = self
+            .files(path, &admin.join("index"), "ls-files --unmerged -z")
+            .await?;
+        let bytes = call.bytes().await?;
+        let entries: Vec<String> = bytes
+            .split(|b| *b == 0)
+            .map(|entry| String::from_utf8_lossy(entry).into_owned())
+            .collect();
+        let stages = |name: &str| {
+            entries
+                .iter()
+                .filter(|entry| entry.ends_with(&format!("\t{name}")))
+                .count()
+        };
+        let unresolved = |name: &str| {
+            // One side removed or renamed it: only `git add` or `git rm` tells what the agent chose.
+            stages(name) < 2 || std::fs::read(path.join(name)).map_or(true, |bytes| in_conflict(&bytes))
+        };
+        Ok(entries
+            .iter()
+            .filter_map(|entry| entry.split_once('\t'))
+            .any(|(_, name)| unresolved(name)))
+    }
+
+    /// Moves our branch to a commit, whatever it is on now.
+    async fn advance(&self, reference: &str, to: &str, old: Option<&str>) -> Result<(), WorkspaceError> {
+        if self.move_ref(reference, to, old).await? {
+            return Ok(());
+        }
+        Err(failed(
+            "update-ref",
+            format!("{reference} moved while its worktree was being committed: try again"),
+        ))
+    }
+
+    /// Leaves the worktree as after `git commit` on its branch: nothing shows as changed, no merge is under way.
+    async fn settle(
+        &self,
+        worktree: &Worktree,
+        admin: &Path,
+        head: &Head,
+        reference: &str,
+        kept: &Kept,
+    ) -> Result<(), WorkspaceError> {
+        let made = kept.commit != kept.on;
+        if made && admin.join("MERGE_HEAD").exists() && self.count(&[&kept.commit], &[&kept.on]).await? > 1 {
+            self.end_merge(admin)?;
+        }
+        if head.reference.as_deref() != Some(reference) && self.operations(admin).await?.is_empty() {
+            let call = self.head(admin, "symbolic-ref -m sillage").await?;
+            call.args(["HEAD", reference]).bytes().await?;
+        }
+        if made {
+            let index = self.folders.place(&worktree.path)?.index;
+            if let Err(error) = self.publish_index(&worktree.path, admin, &index).await {
+                // The commit is made; only what `git status` shows there is out of date.
+                tracing::warn!(worktree = %worktree.path.display(), %error, "its index could not be renewed");
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a merge under way, as git does when it is committed.
+    pub(crate) fn end_merge(&self, admin: &Path) -> Result<(), WorkspaceError> {
+        for file in ["MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE"] {
+            remove_file(&admin.join(file))?;
+        }
+        Ok(())
+    }
+
+    /// Changes between two commits.
+    pub(crate) async fn diff(&self, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {
+        let call = self.objects("diff-tree -r --numstat -z").await?;
+        let call = call.args(["--no-renames", "--no-ext-diff", "--no-textconv", from, to]);
+        Ok(parse_numstat(&call.bytes().await?))
+    }
+}
+
+/// Whether a file in conflict shows the marks of one, or cannot show any.
+fn in_conflict(bytes: &[u8]) -> bool {
+    let marked = |line: &[u8]| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> ");
+    bytes.contains(&0) || bytes.split(|byte| *byte == b'\n').any(marked)
+}
+
+/// Reads `--numstat -z`: `insertions\tdeletions\tpath\0`, with `-` for binary files.
+fn parse_numstat(bytes: &[u8]) -> DiffStat {
+    let mut stat = DiffStat::default();
+    for entry in bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let text = String::from_utf8_lossy(entry);
+        let mut numbers = text
+            .splitn(3, '\t')
+            .map(|number| number.parse::<u32>().unwrap_or(0));
+        stat.files += 1;
+        stat.insertions += numbers.next().unwrap_or(0);
+        stat.deletions += numbers.next().unwrap_or(0);
+    }
+    stat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lines_and_gives_binary_files_none() {
+        let stat = parse_numstat(b"3\t1\ta\tb\0-\t-\timage.png\0");
+        assert_eq!(
+            stat,
+            DiffStat {
+                files: 2,
+                insertions: 3,
+                deletions: 1
+            }
+        );
+        assert_eq!(parse_numstat(b""), DiffStat::default());
+    }
+
+    #[test]
+    fn sees_the_marks_of_a_conflict() {
+        assert!(in_conflict(b"a\n<<<<<<< ours\nb\n"));
+        assert!(in_conflict(b"\0binary"));
+        assert!(!in_conflict(b"a\n <<<<<<< quoted\n"));
+    }
+}

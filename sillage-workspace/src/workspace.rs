@@ -1,0 +1,119 @@
+//! [`GitWorkspace`].
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use sillage_core::ports::Workspace;
+use sillage_core::ports::workspace::{
+    Committed, DiffStat, MergeOutcome, MergeWanted, Removal, Repository, Restarted, WorkspaceError, Worktree,
+    WorktreeState, WorktreeWanted,
+};
+
+use crate::folders::{create, io};
+use crate::git::{Git, failed, names};
+use crate::locks::Locks;
+use crate::repository::Repo;
+
+/// Worktrees, commits and merges by the git command line.
+///
+/// Worktrees lie in `worktrees/<repository>/<run>/<step>` of the data folder, what is known about them in
+/// `git/<repository>`, and removed ones for seven days in `trash`.
+///
+/// Repositories that an agent makes within its worktree, and submodules, are not committed: they hold the worktree
+/// when it is to be removed. Ignored files are neither committed nor lost: they hold it too.
+#[derive(Debug)]
+pub struct GitWorkspace {
+    git: Git,
+    data: PathBuf,
+    locks: Locks,
+}
+
+impl GitWorkspace {
+    /// A workspace that keeps its things in `data_folder`, with the git found on `PATH`. Whether there is one, and
+    /// whether it is new enough, is told by the first call.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Io`] when the folder cannot be made.
+    pub fn new(data_folder: &Path) -> Result<Self, WorkspaceError> {
+        Self::with(Git::on_path(), data_folder)
+    }
+
+    /// The same, with this program as git.
+    ///
+    /// # Errors
+    /// As [`GitWorkspace::new`].
+    pub fn with_git(program: impl Into<PathBuf>, data_folder: &Path) -> Result<Self, WorkspaceError> {
+        Self::with(Git::at(program.into()), data_folder)
+    }
+
+    fn with(git: Git, data_folder: &Path) -> Result<Self, WorkspaceError> {
+        create(data_folder)?;
+        // git tells real paths: ours must compare with them.
+        let data = data_folder
+            .canonicalize()
+            .map_err(|error| io(data_folder, &error))?;
+        Ok(Self {
+            git,
+            data,
+            locks: Locks::default(),
+        })
+    }
+
+    async fn open(&self, repository: &Path) -> Result<Repo<'_>, WorkspaceError> {
+        Repo::open(&self.git, &self.data, repository).await
+    }
+}
+
+#[async_trait]
+impl Workspace for GitWorkspace {
+    async fn inspect(&self, folder: &Path) -> Result<Option<Repository>, WorkspaceError> {
+        crate::inspect::inspect(&self.git, folder).await
+    }
+
+    async fn lease(&self, wish: &WorktreeWanted) -> Result<Worktree, WorkspaceError> {
+        let repo = self.open(&wish.repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        repo.lease(wish, None).await
+    }
+
+    async fn commit(&self, worktree: &Worktree, message: &str) -> Result<Committed, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.here(&worktree.path).await;
+        repo.commit_left(worktree, message).await
+    }
+
+    async fn merge(&self, wish: &MergeWanted) -> Result<MergeOutcome, WorkspaceError> {
+        self.open(&wish.repository).await?.merge(wish).await
+    }
+
+    async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        let _here = self.locks.here(&worktree.path).await;
+        repo.restart(worktree, run, step).await
+    }
+
+    async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let (folder, files) = (folder.to_owned(), files.to_vec());
+        let looked = tokio::task::spawn_blocking(move || crate::confined::missing(&folder, &files)).await;
+        looked.map_err(|error| failed("ls-files", format!("looking for files ended early: {error}")))?
+    }
+
+    async fn list(&self, repository: &Path, integration: &str) -> Result<Vec<WorktreeState>, WorkspaceError> {
+        let repo = self.open(repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        repo.list(integration).await
+    }
+
+    async fn remove(&self, worktree: &Worktree, integration: &str) -> Result<Removal, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        let _here = self.locks.here(&worktree.path).await;
+        repo.remove(worktree, integration).await
+    }
+
+    async fn diff(&self, repository: &Path, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {
+        let (from, to) = (names::full_hash(from)?, names::full_hash(to)?);
+        self.open(repository).await?.diff(from, to).await
+    }
+}

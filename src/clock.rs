@@ -1,0 +1,48 @@
+//! The machine's time and random identifiers.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sillage_core::id::{ClientMessageId, ClientSessionId, RunId};
+use sillage_core::ports::{Clock, Ids};
+use sillage_core::time::Timestamp;
+use uuid::Uuid;
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Random identifiers (UUID version 4, RFC 9562).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl Ids for RandomIds {
+    fn session(&mut self) -> ClientSessionId {
+        ClientSessionId(Uuid::new_v4())
+    }
+
+    fn message(&mut self) -> ClientMessageId {
+        ClientMessageId(Uuid::new_v4())
+    }
+}
+
+/// A fresh run's name: the launch's date and time in UTC, then four random characters.
+///
+/// ```
+/// let run = sillage::new_run_id(sillage::core::time::Timestamp(0));
+/// assert!(run.as_str().starts_with("19700101-000000-"));
+/// ```
+#[must_use]
+pub fn new_run_id(now: Timestamp) -> RunId {
+    let digits: String = now.to_string().chars().take(19).filter(char::is_ascii_digit).collect();
+    let (date, time) = digits.split_at(8.min(digits.len()));
+    let random = Uuid::new_v4().simple().to_string();
+    #[expect(clippy::expect_used, reason = "digits, hyphens and lower-case hexadecimal digits make a run's name")]
+    RunId::new(format!("{date}-{time}-{}", &random[..4])).expect("a well-formed name")
+}

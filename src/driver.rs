@@ -1,0 +1,215 @@
+//! The loop that drives one run: the only place where the machine meets the world.
+//!
+//! Inputs that are waiting make one turn: the machine decides and believes, the facts become durable as one batch,
+//! and only then is anything shown or done. Recovery is the same loop over a run read from its log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sillage_core::id::{ClientSessionId, Seq, StepIndex};
+use sillage_core::ports::Ids;
+use sillage_core::run::{EffectKey, Event, Input, Recorded, Run, RunEnd};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::effects;
+use crate::engine::{Engine, EngineError, encode};
+use crate::feed::Feed;
+use crate::pump::Pump;
+
+/// Longest sleep before the clock is looked at again: the machine may have slept, or its clock been set.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// Inputs taken in one turn at most.
+const MOST_INPUTS: usize = 1024;
+
+/// What reaches the driver.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// News from outside.
+    Input(Input),
+    /// An effect was carried out, with what came of it.
+    Done(EffectKey, Option<Input>),
+}
+
+/// Drives one run until it is over.
+pub(crate) struct Driver {
+    engine: Engine,
+    ids: Box<dyn Ids>,
+    run: Run,
+    feed: Feed,
+    sender: mpsc::UnboundedSender<Message>,
+    receiver: mpsc::UnboundedReceiver<Message>,
+    /// Effects begun and still wanted; no task once it is carried out.
+    begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
+    pumps: HashMap<ClientSessionId, JoinHandle<()>>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        engine: Engine,
+        ids: Box<dyn Ids>,
+        run: Run,
+        feed: Feed,
+        sender: mpsc::UnboundedSender<Message>,
+        receiver: mpsc::UnboundedReceiver<Message>,
+    ) -> Self {
+        Self { engine, ids, run, feed, sender, receiver, begun: HashMap::new(), pumps: HashMap::new() }
+    }
+
+    pub(crate) async fn drive(mut self, inputs: Vec<Input>) -> Result<RunEnd, EngineError> {
+        let result = self.drive_to_end(inputs).await;
+        self.leave_nothing().await;
+        result
+    }
+
+    async fn drive_to_end(&mut self, inputs: Vec<Input>) -> Result<RunEnd, EngineError> {
+        self.turn(inputs).await?;
+        // What the log left to be done, beyond what this turn changed.
+        let wanted: Vec<EffectKey> = self.run.outbox().iter().collect();
+        self.begin_missing(wanted);
+        loop {
+            if let Some(end) = self.run.end() {
+                return Ok(end);
+            }
+            let inputs = self.next_inputs().await;
+            self.turn(inputs).await?;
+        }
+    }
+
+    /// Waits for news or for the run's deadline.
+    async fn next_inputs(&mut self) -> Vec<Input> {
+        let mut messages = Vec::new();
+        let due = self.run.deadline().map(|at| at.since(self.engine.clock.now()));
+        let sleep = due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+        let _ = tokio::time::timeout(sleep, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
+        let mut inputs = Vec::with_capacity(messages.len());
+        for message in messages {
+            match message {
+                Message::Input(input) => inputs.push(input),
+                Message::Done(key, input) => {
+                    if let Some(begun) = self.begun.get_mut(&key) {
+                        *begun = None;
+                    }
+                    inputs.extend(input);
+                }
+            }
+        }
+        inputs
+    }
+
+    /// One turn: decide, make durable, show, act.
+    async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), EngineError> {
+        let now = self.engine.clock.now();
+        let run = self.run.id().clone();
+        let turn = self
+            .run
+            .turn(now, &mut *self.ids, inputs)
+            .map_err(|source| EngineError::Corrupt { run: run.clone(), source })?;
+        for (input, refused) in turn.refused {
+            tracing::info!(%run, ?input, %refused, "command refused");
+        }
+        if turn.facts.is_empty() {
+            return Ok(());
+        }
+        let first: Seq = turn.facts[0].seq;
+        let bytes = turn.facts.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        self.engine.store.append(&run, first, bytes, &self.run.summary()).await?;
+        for fact in turn.facts {
+            self.follow_sessions(&fact);
+            self.feed.fact(fact);
+        }
+        let changes = self.run.take_outbox_changes();
+        self.act(changes);
+        Ok(())
+    }
+
+    /// Starts and stops listening to sessions as facts say.
+    fn follow_sessions(&mut self, fact: &Recorded) {
+        match &fact.event {
+            Event::SessionOpened { step, session, .. } | Event::SessionFound { step, session, .. } => {
+                self.listen(*step, *session);
+            }
+            Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } => {
+                if let Some(pump) = self.pumps.remove(session) {
+                    pump.abort();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn listen(&mut self, step: StepIndex, session: ClientSessionId) {
+        let pump = Pump {
+            run: self.run.id().clone(),
+            step,
+            session,
+            store: Arc::clone(&self.engine.store),
+            runtime: Arc::clone(&self.engine.runtime),
+            clock: Arc::clone(&self.engine.clock),
+            feed: self.feed.clone(),
+            sender: self.sender.clone(),
+        };
+        if let Some(earlier) = self.pumps.insert(session, tokio::spawn(pump.run())) {
+            earlier.abort();
+        }
+    }
+
+    /// Begins what is newly wanted and lets go of what no longer is.
+    fn act(&mut self, changes: Vec<EffectKey>) {
+        for (position, key) in changes.iter().enumerate() {
+            let wanted = self.run.outbox().contains(key);
+            // A key that went and came back is wanted anew.
+            let came_back = wanted && changes[..position].contains(key);
+            if !wanted || came_back {
+                self.let_go(*key);
+            }
+        }
+        self.begin_missing(changes);
+    }
+
+    fn let_go(&mut self, key: EffectKey) {
+        let Some(Some(task)) = self.begun.remove(&key) else { return };
+        match key {
+            // A session that is no longer wanted is closed next: nothing may go on opening it.
+            EffectKey::Open(..) | EffectKey::Find(..) => task.abort(),
+            // The rest is safe to finish, and safer than to be cut.
+            _ => {}
+        }
+    }
+
+    fn begin_missing(&mut self, keys: Vec<EffectKey>) {
+        for key in keys {
+            if self.begun.contains_key(&key) {
+                continue;
+            }
+            let Some(effect) = self.run.effect(key) else { continue };
+            let (engine, sender) = (self.engine.clone(), self.sender.clone());
+            let task = tokio::spawn(async move {
+                let input = effects::carry_out(&engine, key, effect).await;
+                // The driver is gone: whoever takes the run up does it again.
+                let _ = sender.send(Message::Done(key, input));
+            });
+            self.begun.insert(key, Some(task));
+        }
+    }
+
+    /// Closes what may still be alive, so that a run that is over leaves no process.
+    async fn leave_nothing(&mut self) {
+        for (_, pump) in self.pumps.drain() {
+            pump.abort();
+        }
+        for (key, task) in self.begun.drain() {
+            if let (EffectKey::Open(..) | EffectKey::Find(..), Some(task)) = (key, task) {
+                task.abort();
+            }
+        }
+        let sessions: Vec<ClientSessionId> = self.run.sessions_to_leave().collect();
+        for session in sessions {
+            if let Err(error) = self.engine.runtime.close(session).await {
+                tracing::warn!(run = %self.run.id(), %session, %error, "session not closed");
+            }
+        }
+    }
+}

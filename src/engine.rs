@@ -1,0 +1,265 @@
+//! [`Engine`]: launches and resumes runs over a store, a runtime and a workspace.
+
+use std::sync::Arc;
+
+use sillage_core::id::{RunId, Seq};
+use sillage_core::ports::runtime::AgentRuntime;
+use sillage_core::ports::store::{Store, StoreError};
+use sillage_core::ports::workspace::Workspace;
+use sillage_core::ports::{Clock, Ids};
+use sillage_core::run::{Command, CorruptLog, Input, Recorded, Refused, Run, RunDefinition, RunEnd, codec};
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::{RandomIds, SystemClock};
+use crate::driver::{Driver, Message};
+use crate::feed::{Feed, FeedReader};
+
+/// Bytes of events read from the store at once.
+const PAGE: usize = 4 << 20;
+
+type IdsSource = Arc<dyn Fn() -> Box<dyn Ids> + Send + Sync>;
+
+/// Launches and resumes runs. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) runtime: Arc<dyn AgentRuntime>,
+    pub(crate) workspace: Arc<dyn Workspace>,
+    pub(crate) clock: Arc<dyn Clock>,
+    ids: IdsSource,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+/// Puts an [`Engine`] together.
+pub struct EngineBuilder {
+    engine: Engine,
+}
+
+impl std::fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineBuilder").finish_non_exhaustive()
+    }
+}
+
+impl EngineBuilder {
+    /// Takes the time from `clock` instead of the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.engine.clock = clock;
+        self
+    }
+
+    /// Takes identifiers from what `ids` makes for each run, instead of random ones.
+    #[must_use]
+    pub fn ids(mut self, ids: impl Fn() -> Box<dyn Ids> + Send + Sync + 'static) -> Self {
+        self.engine.ids = Arc::new(ids);
+        self
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn build(self) -> Engine {
+        self.engine
+    }
+}
+
+/// Why an engine could not do what was asked, or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The store failed. What was acknowledged is kept: the run can be resumed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NoSuchRun(RunId),
+    /// The run's log does not make sense.
+    #[error("the log of run {run} is damaged")]
+    Corrupt {
+        /// The run.
+        run: RunId,
+        /// How.
+        #[source]
+        source: CorruptLog,
+    },
+    /// An event of the run cannot be read or written.
+    #[error("event {seq} of run {run} cannot be used")]
+    Codec {
+        /// The run.
+        run: RunId,
+        /// The event.
+        seq: Seq,
+        /// How.
+        #[source]
+        source: codec::CodecError,
+    },
+    /// The command makes no sense in the run's state.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The engine that drove the run is gone.
+    #[error("the engine of run {0} is gone")]
+    Gone(RunId),
+}
+
+impl Engine {
+    /// Begins an engine over its three adapters, with the machine's clock and random identifiers.
+    #[must_use]
+    pub fn builder(
+        store: Arc<dyn Store>,
+        runtime: Arc<dyn AgentRuntime>,
+        workspace: Arc<dyn Workspace>,
+    ) -> EngineBuilder {
+        let ids: IdsSource = Arc::new(|| Box::new(RandomIds));
+        EngineBuilder { engine: Engine { store, runtime, workspace, clock: Arc::new(SystemClock), ids } }
+    }
+
+    /// Launches a run. Its launch is durable when this returns; what follows goes on in the background.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] when the launch could not be kept: nothing was started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn launch(&self, definition: RunDefinition) -> Result<RunHandle, EngineError> {
+        let launch = Run::launch(self.clock.now(), definition);
+        let bytes = encode(&launch)?;
+        let run = Run::start(launch.clone()).map_err(|source| corrupt(&launch, source))?;
+        self.store.append(run.id(), Seq::FIRST, vec![bytes], &run.summary()).await?;
+        Ok(self.drive(run, Vec::new()))
+    }
+
+    /// Takes up a run: one that an earlier engine left under way goes on, one that is over does again what did not
+    /// succeed (R12).
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchRun`], [`EngineError::Refused`] when nothing is left to do, or when the log cannot be
+    /// read.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn resume(&self, id: &RunId) -> Result<RunHandle, EngineError> {
+        let run = self.load(id).await?;
+        let input = match run.end() {
+            Some(_) => Input::Command(Command::Resume),
+            None => Input::EngineStarted { pid: std::process::id() },
+        };
+        // Refusals are told here rather than by the driver.
+        run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;
+        Ok(self.drive(run, vec![input]))
+    }
+
+    /// A run as its log tells it, without taking it up.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchRun`], or when the log cannot be read.
+    pub async fn load(&self, id: &RunId) -> Result<Run, EngineError> {
+        load(&*self.store, id).await
+    }
+
+    fn drive(&self, run: Run, inputs: Vec<Input>) -> RunHandle {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (outcome, ended) = watch::channel(None);
+        let feed = Feed::new();
+        let id = run.id().clone();
+        let driver = Driver::new(self.clone(), (self.ids)(), run, feed.clone(), sender.clone(), receiver);
+        tokio::spawn(async move {
+            let result = driver.drive(inputs).await;
+            outcome.send_replace(Some(result.map_err(Arc::new)));
+        });
+        RunHandle { run: id, sender, feed, ended }
+    }
+}
+
+/// Reads a run's whole log.
+pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineError> {
+    let mut run: Option<Run> = None;
+    let mut from = Seq::FIRST;
+    loop {
+        let page = store.read(id, from, PAGE).await?;
+        if page.is_empty() {
+            return run.ok_or_else(|| EngineError::NoSuchRun(id.clone()));
+        }
+        for (seq, bytes) in page {
+            let fact = codec::decode(&bytes).map_err(|source| EngineError::Codec { run: id.clone(), seq, source })?;
+            let applied = match &mut run {
+                Some(run) => run.apply(&fact),
+                None => Run::start(fact).map(|started| run = Some(started)),
+            };
+            applied.map_err(|source| EngineError::Corrupt { run: id.clone(), source })?;
+            from = seq.next();
+        }
+    }
+}
+
+pub(crate) fn encode(fact: &Recorded) -> Result<Vec<u8>, EngineError> {
+    codec::encode(fact).map_err(|source| EngineError::Codec { run: run_of(fact), seq: fact.seq, source })
+}
+
+fn corrupt(fact: &Recorded, source: CorruptLog) -> EngineError {
+    EngineError::Corrupt { run: run_of(fact), source }
+}
+
+fn run_of(fact: &Recorded) -> RunId {
+    use sillage_core::run::Event;
+    #[expect(clippy::expect_used, reason = "the text is a run's name")]
+    let unknown = RunId::new("unknown").expect("a well-formed name");
+    match &fact.event {
+        Event::RunCreated(definition) => definition.run.clone(),
+        _ => unknown,
+    }
+}
+
+/// A run that an engine drives. Dropping it changes nothing for the run.
+#[derive(Debug, Clone)]
+pub struct RunHandle {
+    run: RunId,
+    sender: mpsc::UnboundedSender<Message>,
+    feed: Feed,
+    ended: watch::Receiver<Option<Result<RunEnd, Arc<EngineError>>>>,
+}
+
+impl RunHandle {
+    /// The run's name.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// What goes on in it.
+    #[must_use]
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Reads what goes on from now.
+    #[must_use]
+    pub fn follow(&self) -> FeedReader {
+        self.feed.subscribe()
+    }
+
+    /// Asks it to stop; a second time: at once (R4). Use [`RunHandle::wait`] to know when it has.
+    ///
+    /// # Errors
+    /// [`EngineError::Gone`] when it is over.
+    pub fn stop(&self) -> Result<(), EngineError> {
+        let message = Message::Input(Input::Command(Command::Stop));
+        self.sender.send(message).map_err(|_| EngineError::Gone(self.run.clone()))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// What made the engine stop before the run's end.
+    pub async fn wait(&self) -> Result<RunEnd, Arc<EngineError>> {
+        let mut ended = self.ended.clone();
+        match ended.wait_for(Option::is_some).await.map(|outcome| outcome.clone()) {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) | Err(_) => Err(Arc::new(EngineError::Gone(self.run.clone()))),
+        }
+    }
+}

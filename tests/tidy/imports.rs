@@ -1,0 +1,140 @@
+//! Who may depend on whom.
+
+use crate::assert_none;
+use crate::metadata::{Metadata, workspace};
+
+const ADAPTERS: [&str; 4] = [
+    "sillage-store",
+    "sillage-relais",
+    "sillage-acp",
+    "sillage-workspace",
+];
+const FRONT_ENDS: [&str; 2] = ["sillage-cli", "sillage-server"];
+
+/// A library that only one crate may depend on, and why.
+const OWNED: [(&str, &str); 4] = [
+    ("petgraph", "sillage-core"),
+    ("sled", "sillage-store"),
+    ("agent-client-protocol-schema", "sillage-acp"),
+    ("clap", "sillage-cli"),
+];
+
+/// Libraries that bring IO, a clock or randomness, and so have no place in the core.
+const NOT_IN_CORE: [&str; 7] = [
+    "tokio",
+    "rustix",
+    "tempfile",
+    "rand",
+    "getrandom",
+    "reqwest",
+    "directories",
+];
+
+/// What of this workspace a crate may use in what it ships.
+fn allowed(package: &str) -> Option<Vec<&'static str>> {
+    Some(match package {
+        "sillage-core" => vec![],
+        name if ADAPTERS.contains(&name) => vec!["sillage-core"],
+        "sillage-testkit" => vec!["sillage-core"],
+        "sillage" => [&["sillage-core"], ADAPTERS.as_slice()].concat(),
+        name if FRONT_ENDS.contains(&name) => [&["sillage", "sillage-core"], ADAPTERS.as_slice()].concat(),
+        _ => return None,
+    })
+}
+
+/// Breaches of the map in ARCHITECTURE.md.
+fn breaches(metadata: &Metadata) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let Some(may_use) = allowed(name) else {
+            found.push(format!(
+                "{name} has no place in the map of who may depend on whom"
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let used = dependency.name.as_str();
+            let dev = dependency.kind.as_deref() == Some("dev");
+            if used.starts_with("sillage") && !dev && !may_use.contains(&used) {
+                found.push(format!("{name} may not depend on {used}"));
+            }
+            if used.starts_with("sillage")
+                && dev
+                && !may_use.contains(&used)
+                && used != "sillage-testkit"
+                && used != name
+            {
+                found.push(format!("{name} may not use {used} in its tests"));
+            }
+            if name == "sillage-core" && !dev && NOT_IN_CORE.contains(&used) {
+                found.push(format!("{name} is pure and may not depend on {used}"));
+            }
+            if OWNED
+                .iter()
+                .any(|(library, owner)| *library == used && *owner != name)
+            {
+                found.push(format!(
+                    "{name} may not depend on {used}, which another crate stands for"
+                ));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_only_on_what_the_map_allows() {
+    let metadata = workspace();
+    assert!(
+        metadata
+            .packages
+            .iter()
+            .any(|package| package.name == "sillage-core")
+    );
+    assert_none(&breaches(&metadata));
+}
+
+#[test]
+fn each_rule_of_the_map_catches_its_breach() {
+    let told = |package: &str, dependency: &str, kind: Option<&str>| {
+        let json = serde_json::json!({ "packages": [{
+            "name": package, "version": "0.1.0", "license": "MIT", "manifest_path": "Cargo.toml",
+            "dependencies": [{ "name": dependency, "kind": kind }],
+        }]});
+        breaches(&serde_json::from_value(json).expect("metadata"))
+    };
+    for (package, dependency, kind) in [
+        ("sillage-core", "sillage-store", None),
+        ("sillage-core", "tokio", None),
+        ("sillage-core", "sillage", Some("dev")),
+        ("sillage-store", "sillage-acp", None),
+        ("sillage-acp", "sillage-workspace", Some("dev")),
+        ("sillage-workspace", "sillage", None),
+        ("sillage", "sillage-testkit", None),
+        ("sillage", "sillage-cli", None),
+        ("sillage-cli", "sillage-testkit", None),
+        ("sillage-acp", "petgraph", None),
+        ("sillage", "sled", Some("dev")),
+        ("sillage-cli", "agent-client-protocol-schema", None),
+        ("sillage-extra", "serde", None),
+    ] {
+        assert_eq!(
+            told(package, dependency, kind).len(),
+            1,
+            "{package} -> {dependency} ({kind:?})"
+        );
+    }
+    for (package, dependency, kind) in [
+        ("sillage-store", "sillage-core", None),
+        ("sillage-store", "sillage-testkit", Some("dev")),
+        ("sillage-cli", "sillage-acp", None),
+        ("sillage-core", "petgraph", None),
+    ] {
+        assert_eq!(
+            told(package, dependency, kind),
+            Vec::<String>::new(),
+            "{package} -> {dependency} ({kind:?})"
+        );
+    }
+}
