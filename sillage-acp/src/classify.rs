@@ -65,15 +65,24 @@ pub(crate) fn rpc_error(agent: &str, error: &RpcError, now: Timestamp) -> Runtim
     let after = retry_after(error.data.as_ref());
     let status = http_status(error, &lower);
     let says = |marks: &[&str]| marks.iter().any(|mark| lower.contains(mark));
-    let quota = |words| RuntimeError::Quota { words, resets_at: after.map(|delay| now.plus(delay)) };
+    let quota = |words| RuntimeError::Quota {
+        words,
+        resets_at: after.map(|delay| now.plus(delay)),
+    };
     match (error.code, status) {
         (AUTH_REQUIRED, _) | (_, Some(401 | 403)) => RuntimeError::SignIn { words },
         (_, Some(402 | 429)) => quota(words),
-        (_, Some(408 | 500..=599)) => RuntimeError::Temporary { words, retry_after: after },
+        (_, Some(408 | 500..=599)) => RuntimeError::Temporary {
+            words,
+            retry_after: after,
+        },
         (_, Some(400..=499)) => RuntimeError::Permanent { words },
         _ if says(&QUOTA) => quota(words),
         _ if says(&SIGN_IN) => RuntimeError::SignIn { words },
-        _ if says(&TEMPORARY) => RuntimeError::Temporary { words, retry_after: after },
+        _ if says(&TEMPORARY) => RuntimeError::Temporary {
+            words,
+            retry_after: after,
+        },
         _ => RuntimeError::Permanent { words },
     }
 }
@@ -97,7 +106,11 @@ fn words_of(agent: &str, error: &RpcError) -> String {
 
 /// An HTTP status: the code itself, a member of the data, or a number after `http`, `status` or `api error`.
 fn http_status(error: &RpcError, lower: &str) -> Option<u16> {
-    let valid = |status: i64| u16::try_from(status).ok().filter(|status| (400..=599).contains(status));
+    let valid = |status: i64| {
+        u16::try_from(status)
+            .ok()
+            .filter(|status| (400..=599).contains(status))
+    };
     let in_data = || {
         let data = error.data.as_ref()?;
         let inner = data.get("error").unwrap_or(data);
@@ -106,13 +119,19 @@ fn http_status(error: &RpcError, lower: &str) -> Option<u16> {
             .find_map(|key| valid(inner.get(key).or_else(|| data.get(key))?.as_i64()?))
     };
     let in_words = || {
-        ["http", "status", "status code", "api error", "error code"].iter().find_map(|mark| {
-            lower.match_indices(mark).find_map(|(at, _)| {
-                let rest = lower[at + mark.len()..].trim_start_matches([':', ' ', '/', '=', '(', '"']);
-                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-                if digits.len() == 3 { valid(digits.parse().ok()?) } else { None }
+        ["http", "status", "status code", "api error", "error code"]
+            .iter()
+            .find_map(|mark| {
+                lower.match_indices(mark).find_map(|(at, _)| {
+                    let rest = lower[at + mark.len()..].trim_start_matches([':', ' ', '/', '=', '(', '"']);
+                    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                    if digits.len() == 3 {
+                        valid(digits.parse().ok()?)
+                    } else {
+                        None
+                    }
+                })
             })
-        })
     };
     valid(error.code).or_else(in_data).or_else(in_words)
 }
@@ -135,14 +154,26 @@ mod tests {
 
     fn class(code: i64, message: &str, data: Value) -> RuntimeError {
         let data = Some(data).filter(|data| !data.is_null());
-        rpc_error("a", &RpcError { code, message: message.to_owned(), data }, Timestamp(0))
+        rpc_error(
+            "a",
+            &RpcError {
+                code,
+                message: message.to_owned(),
+                data,
+            },
+            Timestamp(0),
+        )
     }
 
     #[test]
     fn r7_r8_r9_errors_are_classified_by_code_status_and_words() {
         let temporary = [
             class(500, "terminated", Value::Null),
-            class(-32603, "Internal error", json!({"details": "API Error: 529 overloaded_error"})),
+            class(
+                -32603,
+                "Internal error",
+                json!({"details": "API Error: 529 overloaded_error"}),
+            ),
             class(-32603, "Internal error", json!({"status": 503})),
             class(-32603, "connect ECONNREFUSED 127.0.0.1:9", Value::Null),
         ];
@@ -178,10 +209,21 @@ mod tests {
     #[test]
     fn words_keep_what_the_agent_said_and_delays_are_read() {
         let error = class(-32603, "Internal error", json!({"details": "no such model"}));
-        assert_eq!(error.to_string(), "agent `a`: Internal error: no such model (error -32603)");
+        assert_eq!(
+            error.to_string(),
+            "agent `a`: Internal error: no such model (error -32603)"
+        );
         let error = class(529, "overloaded", json!({"retryAfter": 90}));
-        assert!(matches!(error, RuntimeError::Temporary { retry_after: Some(delay), .. } if delay.as_secs() == 90));
+        assert!(
+            matches!(error, RuntimeError::Temporary { retry_after: Some(delay), .. } if delay.as_secs() == 90)
+        );
         let error = class(429, "quota", json!({"retry_after_ms": 1500}));
-        assert!(matches!(error, RuntimeError::Quota { resets_at: Some(Timestamp(1500)), .. }));
+        assert!(matches!(
+            error,
+            RuntimeError::Quota {
+                resets_at: Some(Timestamp(1500)),
+                ..
+            }
+        ));
     }
 }

@@ -31,9 +31,16 @@ const SHOWN: usize = 300;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Incoming {
     /// An answer to one of our requests, by its identifier as written.
-    Response { id: Value, outcome: Result<Value, RpcError> },
+    Response {
+        id: Value,
+        outcome: Result<Value, RpcError>,
+    },
     /// A request of the agent.
-    Request { id: Value, method: String, params: Value },
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
     /// A notification.
     Notification { method: String, params: Value },
     /// A line that is no protocol: shown, and nothing follows from it.
@@ -80,7 +87,14 @@ impl Connection {
         let (arrived, incoming) = mpsc::channel(INCOMING_QUEUE);
         let writer = tokio::spawn(write_frames(input, to_write, arrived.clone(), write_deadline));
         let reader = tokio::spawn(read_frames(agent.to_owned(), output, arrived));
-        Self { agent: agent.to_owned(), outgoing, incoming, last_id: 0, reader, writer }
+        Self {
+            agent: agent.to_owned(),
+            outgoing,
+            incoming,
+            last_id: 0,
+            reader,
+            writer,
+        }
     }
 
     /// Sends a request and gives its identifier.
@@ -169,23 +183,24 @@ async fn write_frames(
     }
 }
 
-async fn read_frames(
-    agent: String,
-    output: impl AsyncRead + Send + Unpin,
-    arrived: mpsc::Sender<Incoming>,
-) {
+async fn read_frames(agent: String, output: impl AsyncRead + Send + Unpin, arrived: mpsc::Sender<Incoming>) {
     let mut output = BufReader::with_capacity(64 << 10, output);
     let mut line = Vec::new();
     loop {
         let incoming = match next_line(&mut output, &mut line, LINE_CAP).await {
             Ok(Line::Whole) => decode_line(&line),
-            Ok(Line::Cut) => vec![Incoming::Noise(format!("a line without an end: {}", shown(&line)))],
+            Ok(Line::Cut) => vec![Incoming::Noise(format!(
+                "a line without an end: {}",
+                shown(&line)
+            ))],
             Ok(Line::TooLong(bytes)) => {
                 let words = format!("a line of {bytes} bytes was skipped; the limit is {LINE_CAP}");
                 vec![Incoming::Damaged(words)]
             }
             Ok(Line::End) => vec![Incoming::Closed("its standard output was closed".to_owned())],
-            Err(error) => vec![Incoming::Closed(format!("its standard output cannot be read: {error}"))],
+            Err(error) => vec![Incoming::Closed(format!(
+                "its standard output cannot be read: {error}"
+            ))],
         };
         for incoming in incoming {
             tracing::trace!(%agent, frame = ?incoming, "received");
@@ -239,7 +254,11 @@ async fn next_line(
         let used = part.len() + usize::from(newline.is_some());
         source.consume(used);
         if newline.is_some() {
-            return Ok(if length > cap { Line::TooLong(length) } else { Line::Whole });
+            return Ok(if length > cap {
+                Line::TooLong(length)
+            } else {
+                Line::Whole
+            });
         }
     }
 }
@@ -251,20 +270,26 @@ fn decode_line(line: &[u8]) -> Vec<Incoming> {
         return Vec::new();
     }
     match serde_json::from_slice::<Value>(line) {
-        Ok(Value::Array(frames)) if frames.iter().all(Value::is_object) => {
-            frames.into_iter().map(|frame| decode_frame(frame, line)).collect()
-        }
+        Ok(Value::Array(frames)) if frames.iter().all(Value::is_object) => frames
+            .into_iter()
+            .map(|frame| decode_frame(frame, line))
+            .collect(),
         Ok(frame) => vec![decode_frame(frame, line)],
         // A line that meant to be protocol: an answer or a request may be lost in it.
         Err(error) if line.starts_with(b"{") && contains(line, b"\"jsonrpc\"") => {
-            vec![Incoming::Damaged(format!("a line is not JSON ({error}): {}", shown(line)))]
+            vec![Incoming::Damaged(format!(
+                "a line is not JSON ({error}): {}",
+                shown(line)
+            ))]
         }
         Err(_) => vec![Incoming::Noise(shown(line))],
     }
 }
 
 fn decode_frame(mut frame: Value, line: &[u8]) -> Incoming {
-    let Some(members) = frame.as_object_mut() else { return Incoming::Noise(shown(line)) };
+    let Some(members) = frame.as_object_mut() else {
+        return Incoming::Noise(shown(line));
+    };
     let id = members.remove("id");
     let method = members.remove("method");
     match (method, id) {
@@ -288,13 +313,19 @@ fn decode_frame(mut frame: Value, line: &[u8]) -> Incoming {
 
 /// Reads an error leniently: agents put HTTP statuses in `code`, and texts or objects in `data`.
 fn rpc_error(error: Value) -> RpcError {
-    let code = error.get("code").and_then(|code| code.as_i64().or_else(|| code.as_str()?.parse().ok()));
+    let code = error
+        .get("code")
+        .and_then(|code| code.as_i64().or_else(|| code.as_str()?.parse().ok()));
     let message = match error.get("message") {
         Some(Value::String(message)) => message.clone(),
         _ => error.to_string(),
     };
     let data = error.get("data").filter(|data| !data.is_null()).cloned();
-    RpcError { code: code.unwrap_or(0), message, data }
+    RpcError {
+        code: code.unwrap_or(0),
+        message,
+        data,
+    }
 }
 
 fn contains(line: &[u8], words: &[u8]) -> bool {
@@ -304,7 +335,10 @@ fn contains(line: &[u8], words: &[u8]) -> bool {
 /// The start of a line, for people: control characters and invalid UTF-8 replaced.
 fn shown(line: &[u8]) -> String {
     let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
-    let mut text: String = start.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut text: String = start
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if line.len() > SHOWN {
         text.push('…');
     }

@@ -24,7 +24,9 @@ pub struct Limits {
 #[non_exhaustive]
 pub enum LaunchError {
     /// The arguments are not those of a launch.
-    #[error("{0}; expected [--parent PID] [--open-files N] [--processes N] [--address-space BYTES] -- COMMAND [ARGS]")]
+    #[error(
+        "{0}; expected [--parent PID] [--open-files N] [--processes N] [--address-space BYTES] -- COMMAND [ARGS]"
+    )]
     Usage(String),
     /// The engine died before its death could be watched.
     #[error("the engine (process {0}) is gone")]
@@ -64,7 +66,9 @@ pub(crate) fn arguments(parent: u32, limits: Limits) -> Vec<OsString> {
         ("--processes", limits.processes),
         ("--address-space", limits.address_space),
     ];
-    let given = numbers.iter().filter_map(|(name, number)| Some([(*name).into(), (*number)?.to_string().into()]));
+    let given = numbers
+        .iter()
+        .filter_map(|(name, number)| Some([(*name).into(), (*number)?.to_string().into()]));
     given.flatten().chain([OsString::from("--")]).collect()
 }
 
@@ -72,12 +76,15 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Arguments, LaunchEr
     let mut args = args.into_iter();
     let mut parsed = Arguments::default();
     loop {
-        let name = args.next().ok_or_else(|| LaunchError::Usage("no command".to_owned()))?;
+        let name = args
+            .next()
+            .ok_or_else(|| LaunchError::Usage("no command".to_owned()))?;
         if name == "--" {
             break;
         }
         let number = args.next().and_then(|value| value.to_str()?.parse::<u64>().ok());
-        let number = number.ok_or_else(|| LaunchError::Usage(format!("{} takes a number", name.display())))?;
+        let number =
+            number.ok_or_else(|| LaunchError::Usage(format!("{} takes a number", name.display())))?;
         match name.to_str() {
             Some("--parent") => {
                 let parent = u32::try_from(number);
@@ -89,7 +96,9 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Arguments, LaunchEr
             _ => return Err(LaunchError::Usage(format!("unknown argument {}", name.display()))),
         }
     }
-    parsed.command = args.next().ok_or_else(|| LaunchError::Usage("no command".to_owned()))?;
+    parsed.command = args
+        .next()
+        .ok_or_else(|| LaunchError::Usage("no command".to_owned()))?;
     parsed.args = args.collect();
     Ok(parsed)
 }
@@ -110,15 +119,25 @@ pub fn launch(args: impl IntoIterator<Item = OsString>) -> LaunchError {
     if let Err(error) = prepare(&arguments) {
         return error;
     }
-    let source = std::process::Command::new(&arguments.command).args(&arguments.args).exec();
-    LaunchError::NotStarted { command: arguments.command.to_string_lossy().into_owned(), source }
+    let source = std::process::Command::new(&arguments.command)
+        .args(&arguments.args)
+        .exec();
+    LaunchError::NotStarted {
+        command: arguments.command.to_string_lossy().into_owned(),
+        source,
+    }
 }
 
 #[cfg(unix)]
 fn prepare(arguments: &Arguments) -> Result<(), LaunchError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    let unprepared = |what| move |error: rustix::io::Errno| LaunchError::Unprepared { what, source: error.into() };
+    let unprepared = |what| {
+        move |error: rustix::io::Errno| LaunchError::Unprepared {
+            what,
+            source: error.into(),
+        }
+    };
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(unprepared("ask for a signal at the engine's death"))?;
@@ -140,8 +159,14 @@ fn prepare(arguments: &Arguments) -> Result<(), LaunchError> {
     for (resource, limit) in limits {
         let Some(limit) = limit else { continue };
         let most = getrlimit(resource).maximum.map_or(limit, |most| most.min(limit));
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
-            .map_err(unprepared("set a limit"))?;
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        )
+        .map_err(unprepared("set a limit"))?;
     }
     Ok(())
 }
@@ -152,7 +177,11 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let limits = Limits { open_files: Some(64), processes: None, address_space: Some(1 << 40) };
+        let limits = Limits {
+            open_files: Some(64),
+            processes: None,
+            address_space: Some(1 << 40),
+        };
         let mut words = arguments(7, limits);
         words.extend(["agent".into(), "--".into(), "--parent".into()]);
         let expected = Arguments {

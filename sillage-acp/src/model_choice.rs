@@ -67,10 +67,16 @@ pub(crate) fn offers(agents: &[Arc<AgentCommand>]) -> Vec<ModelOffer> {
 }
 
 /// Finds the agent that `model` means: a name that one agent offers, or `agent/model`.
-pub(crate) fn resolve(agents: &[Arc<AgentCommand>], model: &str, effort: &str) -> Result<Choice, RuntimeError> {
+pub(crate) fn resolve(
+    agents: &[Arc<AgentCommand>],
+    model: &str,
+    effort: &str,
+) -> Result<Choice, RuntimeError> {
     let mut found: Vec<(&Arc<AgentCommand>, &str, Option<&AgentModel>)> = Vec::new();
     for agent in agents {
-        let rest = model.strip_prefix(agent.name.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        let rest = model
+            .strip_prefix(agent.name.as_str())
+            .and_then(|rest| rest.strip_prefix('/'));
         if let Some(entry) = agent.models.get(model) {
             found.push((agent, model, Some(entry)));
         } else if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
@@ -85,35 +91,54 @@ pub(crate) fn resolve(agents: &[Arc<AgentCommand>], model: &str, effort: &str) -
         [(agent, name, entry)] => {
             let effort = asked_effort(name, *entry, effort)?;
             let id = entry.and_then(|entry| entry.id.as_deref()).unwrap_or(name);
-            Ok(Choice { agent: Arc::clone(agent), model: id.to_owned(), effort })
+            Ok(Choice {
+                agent: Arc::clone(agent),
+                model: id.to_owned(),
+                effort,
+            })
         }
         [] => Err(permanent(unknown(agents, model))),
         several => {
-            let names: Vec<String> =
-                several.iter().map(|(agent, name, _)| format!("`{}/{name}`", agent.name)).collect();
-            Err(permanent(format!("several agents offer the model `{model}`: write {}", names.join(" or "))))
+            let names: Vec<String> = several
+                .iter()
+                .map(|(agent, name, _)| format!("`{}/{name}`", agent.name))
+                .collect();
+            Err(permanent(format!(
+                "several agents offer the model `{model}`: write {}",
+                names.join(" or ")
+            )))
         }
     }
 }
 
-fn asked_effort(name: &str, entry: Option<&AgentModel>, effort: &str) -> Result<Option<String>, RuntimeError> {
+fn asked_effort(
+    name: &str,
+    entry: Option<&AgentModel>,
+    effort: &str,
+) -> Result<Option<String>, RuntimeError> {
     let efforts = entry.and_then(|entry| entry.efforts.as_deref());
     match efforts {
         _ if effort == DEFAULT || effort.is_empty() => Ok(None),
         Some([]) => Ok(None),
-        Some(efforts) if !efforts.iter().any(|one| one == effort) => {
-            Err(permanent(format!("the model `{name}` has no effort `{effort}`: it has {}", efforts.join(", "))))
-        }
+        Some(efforts) if !efforts.iter().any(|one| one == effort) => Err(permanent(format!(
+            "the model `{name}` has no effort `{effort}`: it has {}",
+            efforts.join(", ")
+        ))),
         Some(_) | None => Ok(Some(effort.to_owned())),
     }
 }
 
 fn unknown(agents: &[Arc<AgentCommand>], model: &str) -> String {
     let offers = offers(agents);
-    let names = offers.iter().flat_map(|offer| [offer.model.clone(), format!("{}/{}", offer.agent, offer.model)]);
+    let names = offers
+        .iter()
+        .flat_map(|offer| [offer.model.clone(), format!("{}/{}", offer.agent, offer.model)]);
     match nearest(model, names) {
         near if near.is_empty() => format!("no agent offers the model `{model}`"),
-        near => format!("no agent offers the model `{model}`; did you mean {}?", near.join(" or ")),
+        near => format!(
+            "no agent offers the model `{model}`; did you mean {}?",
+            near.join(" or ")
+        ),
     }
 }
 
@@ -121,12 +146,21 @@ fn unknown(agents: &[Arc<AgentCommand>], model: &str) -> String {
 pub(crate) fn nearest(wanted: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut scored: Vec<(f64, String)> = names
         .into_iter()
-        .map(|name| (strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .map(|name| {
+            (
+                strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase()),
+                name,
+            )
+        })
         .filter(|(score, _)| *score >= 0.75)
         .collect();
     scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.cmp(b)));
     scored.dedup_by(|(_, a), (_, b)| a == b);
-    scored.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
+    scored
+        .into_iter()
+        .take(3)
+        .map(|(_, name)| format!("`{name}`"))
+        .collect()
 }
 
 /// One configuration option that the agent shows, as far as it matters here.
@@ -167,10 +201,14 @@ pub(crate) enum NextStep {
 
 /// What is to be done next, given what the agent shows now. `tried` holds the steps already taken, which must have
 /// had their effect.
-pub(crate) fn next_step(choice: &Choice, shown: &Shown, tried: &[NextStep]) -> Result<NextStep, RuntimeError> {
+pub(crate) fn next_step(
+    choice: &Choice,
+    shown: &Shown,
+    tried: &[NextStep],
+) -> Result<NextStep, RuntimeError> {
     let step = match model_step(choice, shown)? {
         NextStep::Done => effort_step(choice, shown)?,
-        step => step,
+        step @ (NextStep::SetOption { .. } | NextStep::SetModel(_)) => step,
     };
     if step != NextStep::Done && tried.contains(&step) {
         let (what, asked) = match &step {
@@ -190,9 +228,17 @@ fn model_step(choice: &Choice, shown: &Shown) -> Result<NextStep, RuntimeError> 
     if let Some(option) = shown.option("model") {
         return match option.value(wanted) {
             Some(value) if value == option.current => Ok(NextStep::Done),
-            Some(value) => Ok(NextStep::SetOption { id: option.id.clone(), value: value.to_owned() }),
+            Some(value) => Ok(NextStep::SetOption {
+                id: option.id.clone(),
+                value: value.to_owned(),
+            }),
             None if wanted == DEFAULT => Ok(NextStep::Done),
-            None => Err(not_among(choice, "model", wanted, option.values.iter().map(|(value, _)| value))),
+            None => Err(not_among(
+                choice,
+                "model",
+                wanted,
+                option.values.iter().map(|(value, _)| value),
+            )),
         };
     }
     if let Some(models) = &shown.models {
@@ -212,15 +258,28 @@ fn model_step(choice: &Choice, shown: &Shown) -> Result<NextStep, RuntimeError> 
 }
 
 fn effort_step(choice: &Choice, shown: &Shown) -> Result<NextStep, RuntimeError> {
-    let Some(wanted) = choice.effort.as_deref() else { return Ok(NextStep::Done) };
+    let Some(wanted) = choice.effort.as_deref() else {
+        return Ok(NextStep::Done);
+    };
     if let Some(option) = shown.option("thought_level") {
         return match option.value(wanted) {
             Some(value) if value == option.current => Ok(NextStep::Done),
-            Some(value) => Ok(NextStep::SetOption { id: option.id.clone(), value: value.to_owned() }),
-            None => Err(not_among(choice, "effort", wanted, option.values.iter().map(|(value, _)| value))),
+            Some(value) => Ok(NextStep::SetOption {
+                id: option.id.clone(),
+                value: value.to_owned(),
+            }),
+            None => Err(not_among(
+                choice,
+                "effort",
+                wanted,
+                option.values.iter().map(|(value, _)| value),
+            )),
         };
     }
-    let in_model = shown.models.as_ref().is_some_and(|models| models.current.ends_with(&format!("[{wanted}]")));
+    let in_model = shown
+        .models
+        .as_ref()
+        .is_some_and(|models| models.current.ends_with(&format!("[{wanted}]")));
     if in_model || choice.agent.mentions("{effort}") {
         return Ok(NextStep::Done);
     }
@@ -257,7 +316,10 @@ impl ConfigOption {
 impl AgentCommand {
     /// Whether an argument or a variable of the agent holds `placeholder`.
     pub(crate) fn mentions(&self, placeholder: &str) -> bool {
-        self.args.iter().chain(self.env.values()).any(|text| text.contains(placeholder))
+        self.args
+            .iter()
+            .chain(self.env.values())
+            .any(|text| text.contains(placeholder))
     }
 }
 
@@ -269,7 +331,10 @@ fn not_among<'a>(
 ) -> RuntimeError {
     let values: Vec<&str> = values.into_iter().map(String::as_str).collect();
     let agent = &choice.agent.name;
-    permanent(format!("agent `{agent}` has no {what} `{wanted}`: it has {}", values.join(", ")))
+    permanent(format!(
+        "agent `{agent}` has no {what} `{wanted}`: it has {}",
+        values.join(", ")
+    ))
 }
 
 fn no_way(choice: &Choice, what: &str, wanted: &str, placeholder: &str) -> RuntimeError {

@@ -49,7 +49,13 @@ pub(crate) struct ToolFacts {
 impl ToolFacts {
     /// Adds what `news` knows.
     pub(crate) fn update(&mut self, news: ToolFacts) {
-        let ToolFacts { title, kind, locations, diffs, raw_input } = news;
+        let ToolFacts {
+            title,
+            kind,
+            locations,
+            diffs,
+            raw_input,
+        } = news;
         if !title.is_empty() {
             self.title = title;
         }
@@ -129,8 +135,14 @@ pub(crate) fn decide(bounds: Bounds<'_>, tool: &ToolFacts) -> Decision {
 /// The option by which a decision is told. Never one that lasts (`allow_always`): what comes later is to be judged
 /// again. None: no such option is offered, and the request is answered `cancelled`.
 pub(crate) fn option_for(allow: bool, options: &[PermissionOption]) -> Option<&PermissionOption> {
-    let kinds: &[&str] = if allow { &["allow_once"] } else { &["reject_once", "reject_always"] };
-    kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
+    let kinds: &[&str] = if allow {
+        &["allow_once"]
+    } else {
+        &["reject_once", "reject_always"]
+    };
+    kinds
+        .iter()
+        .find_map(|kind| options.iter().find(|option| option.kind == *kind))
 }
 
 impl Bounds<'_> {
@@ -140,7 +152,9 @@ impl Bounds<'_> {
     }
 
     fn within(&self, path: &Path, write: bool) -> bool {
-        let Some(path) = resolve(self.workspace, path) else { return false };
+        let Some(path) = resolve(self.workspace, path) else {
+            return false;
+        };
         let readable = if write { &[][..] } else { &self.folders.read[..] };
         self.folders.write.iter().chain(readable).any(|folder| {
             let folder = std::fs::canonicalize(folder);
@@ -166,7 +180,9 @@ fn resolve(workspace: &Path, path: &Path) -> Option<PathBuf> {
                 if existing.is_symlink() {
                     return None;
                 }
-                let Some(Component::Normal(name)) = existing.components().next_back() else { return None };
+                let Some(Component::Normal(name)) = existing.components().next_back() else {
+                    return None;
+                };
                 rest.push(name.to_owned());
                 existing.pop();
             }
@@ -180,8 +196,11 @@ fn collect_paths(value: &Value, keys: &[&str], paths: &mut Vec<PathBuf>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                let plain: String =
-                    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+                let plain: String = name
+                    .chars()
+                    .filter(|c| c.is_alphanumeric())
+                    .flat_map(char::to_lowercase)
+                    .collect();
                 if keys.contains(&plain.as_str()) {
                     collect_texts(member, paths);
                 }

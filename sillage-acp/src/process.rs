@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,18 +79,37 @@ impl Process {
     /// Starts `program` through `spawner`.
     pub(crate) async fn start(spawner: &Spawner, program: Program) -> Result<(Self, Pipes), RuntimeError> {
         let agent = program.agent.clone();
-        let mut child = spawner.spawn(command(&program)).await.map_err(|error| not_started(&program, &error))?;
-        let (Some(input), Some(output), Some(stderr), Some(pid)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take(), child.id())
-        else {
+        let mut child = spawner
+            .spawn(command(&program))
+            .await
+            .map_err(|error| not_started(&program, &error))?;
+        let (Some(input), Some(output), Some(stderr), Some(pid)) = (
+            child.stdin.take(),
+            child.stdout.take(),
+            child.stderr.take(),
+            child.id(),
+        ) else {
             let words = format!("agent `{agent}` ended while it was being started");
-            return Err(RuntimeError::Temporary { words, retry_after: None });
+            return Err(RuntimeError::Temporary {
+                words,
+                retry_after: None,
+            });
         };
         let exit = tree::ExitWatch::new(pid).map_err(|error| not_started(&program, &error))?;
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = tokio::spawn(keep_last_words(agent.clone(), stderr, Arc::clone(&last_words)));
         let leader = Arc::new(Leader::new(pid));
-        Ok((Self { agent, child, leader, exit, last_words, stderr }, Pipes { input, output }))
+        Ok((
+            Self {
+                agent,
+                child,
+                leader,
+                exit,
+                last_words,
+                stderr,
+            },
+            Pipes { input, output },
+        ))
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -122,26 +140,39 @@ impl Process {
         // Also after an exit: children in the background stay when their leader goes.
         let killed = self.leader.kill();
         if !self.exits_within(times.after_kill).await {
-            let words = killed.err().map_or_else(|| "it outlived SIGKILL".to_owned(), |error| error.to_string());
-            return Err(RuntimeError::Unstoppable { pid: self.pid(), words });
+            let words = killed
+                .err()
+                .map_or_else(|| "it outlived SIGKILL".to_owned(), |error| error.to_string());
+            return Err(RuntimeError::Unstoppable {
+                pid: self.pid(),
+                words,
+            });
         }
         if let Some(pid) = self.leader.survivor_after(times.after_kill).await {
             let words = format!("it was started by agent `{}` and outlived SIGKILL", self.agent);
             return Err(RuntimeError::Unstoppable { pid, words });
         }
         self.leader.forget();
-        self.child.wait().await.map_err(|error| RuntimeError::Unstoppable {
-            pid: self.pid(),
-            words: format!("its exit status cannot be read: {error}"),
-        })
+        self.child
+            .wait()
+            .await
+            .map_err(|error| RuntimeError::Unstoppable {
+                pid: self.pid(),
+                words: format!("its exit status cannot be read: {error}"),
+            })
     }
 
     /// What it wrote last on its standard error, waited for a moment after its exit; empty when it wrote nothing.
     pub(crate) async fn last_words(&mut self) -> String {
         // A child may keep the pipe open for ever.
         let _ = tokio::time::timeout(Duration::from_millis(300), &mut self.stderr).await;
-        let bytes: Vec<u8> =
-            self.last_words.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self
+            .last_words
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }
 
@@ -181,24 +212,30 @@ fn command(program: &Program) -> Command {
 
 fn not_started(program: &Program, error: &std::io::Error) -> RuntimeError {
     use std::io::ErrorKind;
-    let name = program.words.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let agent = &program.agent;
-    let folder: &Path = &program.folder;
-    match error.kind() {
-        ErrorKind::NotFound if !folder.is_dir() => RuntimeError::Permanent {
-            words: format!("agent `{agent}` cannot start in {}: there is no such folder", folder.display()),
-        },
-        ErrorKind::NotFound => RuntimeError::Permanent {
-            words: format!("agent `{agent}`: there is no program `{name}`; install it or correct the agent's `command`"),
-        },
-        ErrorKind::PermissionDenied | ErrorKind::InvalidInput => {
-            RuntimeError::Permanent { words: format!("agent `{agent}`: `{name}` cannot be started: {error}") }
-        }
-        // Too many processes or files, no memory, a program being written: it may work later.
-        _ => RuntimeError::Temporary {
-            words: format!("agent `{agent}`: `{name}` cannot be started: {error}"),
-            retry_after: None,
-        },
+    let name = program
+        .words
+        .first()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let (agent, folder) = (&program.agent, program.folder.display());
+    let kind = error.kind();
+    if kind == ErrorKind::NotFound && !program.folder.is_dir() {
+        let words = format!("agent `{agent}` cannot start in {folder}: there is no such folder");
+        return RuntimeError::Permanent { words };
+    }
+    if kind == ErrorKind::NotFound {
+        let words = format!(
+            "agent `{agent}`: there is no program `{name}`; install it or correct the agent's `command`"
+        );
+        return RuntimeError::Permanent { words };
+    }
+    let words = format!("agent `{agent}`: `{name}` cannot be started: {error}");
+    if matches!(kind, ErrorKind::PermissionDenied | ErrorKind::InvalidInput) {
+        return RuntimeError::Permanent { words };
+    }
+    // Too many processes or files, no memory, a program being written: it may work later.
+    RuntimeError::Temporary {
+        words,
+        retry_after: None,
     }
 }
 

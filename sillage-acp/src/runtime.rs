@@ -61,7 +61,9 @@ impl Default for Options {
 impl Options {
     /// The words before an agent's command.
     pub(crate) fn launcher_words(&self) -> Vec<OsString> {
-        let Some(launcher) = &self.launcher else { return Vec::new() };
+        let Some(launcher) = &self.launcher else {
+            return Vec::new();
+        };
         let arguments = launcher::arguments(std::process::id(), self.limits);
         launcher.iter().cloned().chain(arguments).collect()
     }
@@ -70,7 +72,9 @@ impl Options {
 /// The variables of `all` that an agent is given: where programs, homes and certificates are, the language, the
 /// terminal and the proxies. No token or key is among them: what an agent needs of those stands in its settings.
 #[must_use]
-pub fn inherited_environment(all: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+pub fn inherited_environment(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
     const NAMES: [&str; 17] = [
         "PATH",
         "HOME",
@@ -138,7 +142,9 @@ impl AcpRuntime {
 
     fn session(&self, id: ClientSessionId) -> Result<Arc<Session>, RuntimeError> {
         let session = self.sessions().get(&id).cloned();
-        session.ok_or_else(|| RuntimeError::Lost { words: format!("there is no session {id} here") })
+        session.ok_or_else(|| RuntimeError::Lost {
+            words: format!("there is no session {id} here"),
+        })
     }
 
     fn start(&self, request: &SessionRequest, beginning: Beginning) -> Result<Arc<Session>, RuntimeError> {
@@ -184,7 +190,10 @@ impl AcpRuntime {
             let words = format!("session {id} is gone, and the agent's name for it was never known");
             return Err(RuntimeError::Lost { words });
         };
-        let beginning = Beginning::Again { native: native.to_owned(), in_flight: in_flight.cloned() };
+        let beginning = Beginning::Again {
+            native: native.to_owned(),
+            in_flight: in_flight.cloned(),
+        };
         let session = self.start(request, beginning)?;
         sessions.insert(request.client_session_id, Arc::clone(&session));
         Ok((session, false))
@@ -194,7 +203,10 @@ impl AcpRuntime {
     fn forget(&self, failed: &Arc<Session>) {
         let mut sessions = self.sessions();
         let id = failed.request.client_session_id;
-        if sessions.get(&id).is_some_and(|session| Arc::ptr_eq(session, failed)) {
+        if sessions
+            .get(&id)
+            .is_some_and(|session| Arc::ptr_eq(session, failed))
+        {
             sessions.remove(&id);
         }
     }
@@ -209,20 +221,29 @@ fn same_request(session: &Session, request: &SessionRequest) -> Result<(), Runti
     if fields.is_empty() {
         return Ok(());
     }
-    let words = format!("session {} came before with another {}", request.client_session_id, fields.join(", "));
+    let words = format!(
+        "session {} came before with another {}",
+        request.client_session_id,
+        fields.join(", ")
+    );
     Err(RuntimeError::Conflict { words, fields })
 }
 
 /// The time of day, for dates that agents give as delays.
 pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::default().plus(since)
 }
 
 #[async_trait]
 impl AgentRuntime for AcpRuntime {
     async fn status(&self) -> Result<RuntimeStatus, RuntimeError> {
-        Ok(RuntimeStatus { name: "local agents".to_owned(), models: model_choice::offers(&self.agents) })
+        Ok(RuntimeStatus {
+            name: "local agents".to_owned(),
+            models: model_choice::offers(&self.agents),
+        })
     }
 
     async fn open(&self, request: &SessionRequest) -> Result<OpenedSession, RuntimeError> {
@@ -249,7 +270,11 @@ impl AgentRuntime for AcpRuntime {
             Some(_) if found.restarted => found.in_flight,
             Some(_) => MessageFate::NotReceived,
         };
-        Ok(FoundSession { opened: found.opened, restarted: false, in_flight: fate })
+        Ok(FoundSession {
+            opened: found.opened,
+            restarted: false,
+            in_flight: fate,
+        })
     }
 
     async fn send(&self, session: ClientSessionId, message: &MessageRequest) -> Result<(), RuntimeError> {
@@ -281,7 +306,9 @@ impl AgentRuntime for AcpRuntime {
     }
 
     async fn close(&self, session: ClientSessionId) -> Result<(), RuntimeError> {
-        let Ok(session) = self.session(session) else { return Ok(()) };
+        let Ok(session) = self.session(session) else {
+            return Ok(());
+        };
         session.close().await?;
         self.forget(&session);
         Ok(())

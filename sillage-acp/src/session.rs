@@ -36,13 +36,20 @@ pub(crate) enum Beginning {
     /// As a new one.
     New,
     /// As one that an earlier process held.
-    Again { native: String, in_flight: Option<MessageRequest> },
+    Again {
+        native: String,
+        in_flight: Option<MessageRequest>,
+    },
 }
 
 /// What is asked of a session's task.
 enum Command {
     Send(MessageRequest, Answerer),
-    AnswerPermission { id: String, option: String, done: Answerer },
+    AnswerPermission {
+        id: String,
+        option: String,
+        done: Answerer,
+    },
     /// Whether the session has accepted a message with this identifier.
     Knows(MessageRequest, oneshot::Sender<bool>),
     Cancel(Answerer),
@@ -98,7 +105,15 @@ impl Session {
             leader: Arc::clone(&leader),
         };
         tokio::spawn(actor::run(plan, wires));
-        Self { request, log, commands, closing, opened, ended, leader }
+        Self {
+            request,
+            log,
+            commands,
+            closing,
+            opened,
+            ended,
+            leader,
+        }
     }
 
     /// How the opening went, waited for.
@@ -113,7 +128,11 @@ impl Session {
     /// What it was opened with, unless it is over.
     pub(crate) async fn alive(&self) -> Result<OpenedSession, RuntimeError> {
         let found = self.opened().await?;
-        if self.is_over() { Err(self.lost()) } else { Ok(found.opened) }
+        if self.is_over() {
+            Err(self.lost())
+        } else {
+            Ok(found.opened)
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -126,7 +145,8 @@ impl Session {
 
     pub(crate) async fn answer_permission(&self, id: &str, option: &str) -> Result<(), RuntimeError> {
         let (id, option) = (id.to_owned(), option.to_owned());
-        self.ask(|done| Command::AnswerPermission { id, option, done }).await
+        self.ask(|done| Command::AnswerPermission { id, option, done })
+            .await
     }
 
     /// Whether it has accepted this message.
@@ -162,7 +182,12 @@ impl Session {
 
     /// Kills its processes at once, without waiting.
     pub(crate) fn kill(&self) {
-        if let Some(leader) = self.leader.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        if let Some(leader) = self
+            .leader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+        {
             leader.kill_all();
         }
     }

@@ -6,9 +6,9 @@
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, ContentChunk, Implementation, InitializeRequest, LoadSessionRequest,
-    NewSessionRequest, PromptRequest, RequestPermissionOutcome, RequestPermissionResponse, ResumeSessionRequest,
-    SelectedPermissionOutcome, SessionConfigKind, SessionConfigOption, SessionConfigSelectOptions, SessionUpdate,
-    SetSessionConfigOptionRequest, UsageUpdate,
+    NewSessionRequest, PromptRequest, RequestPermissionOutcome, RequestPermissionResponse,
+    ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigKind, SessionConfigOption,
+    SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -35,11 +35,17 @@ pub(crate) fn load_session(session: &str, folder: &str) -> Value {
 }
 
 pub(crate) fn resume_session(session: &str, folder: &str) -> Value {
-    to_value(&ResumeSessionRequest::new(session.to_owned(), folder))
+    let mut params = to_value(&ResumeSessionRequest::new(session.to_owned(), folder));
+    // Optional here, unlike in the other two requests; agents read all three alike.
+    params["mcpServers"] = json!([]);
+    params
 }
 
 pub(crate) fn prompt(session: &str, text: &str) -> Value {
-    to_value(&PromptRequest::new(session.to_owned(), vec![ContentBlock::from(text.to_owned())]))
+    to_value(&PromptRequest::new(
+        session.to_owned(),
+        vec![ContentBlock::from(text.to_owned())],
+    ))
 }
 
 pub(crate) fn cancel(session: &str) -> Value {
@@ -47,7 +53,11 @@ pub(crate) fn cancel(session: &str) -> Value {
 }
 
 pub(crate) fn set_option(session: &str, option: &str, value: &str) -> Value {
-    to_value(&SetSessionConfigOptionRequest::new(session.to_owned(), option.to_owned(), value))
+    to_value(&SetSessionConfigOptionRequest::new(
+        session.to_owned(),
+        option.to_owned(),
+        value,
+    ))
 }
 
 /// `session/set_model` has left the protocol; some agents know nothing else.
@@ -58,15 +68,16 @@ pub(crate) fn set_model(session: &str, model: &str) -> Value {
 /// The answer to a permission request; none: cancelled.
 pub(crate) fn permission_outcome(option: Option<&str>) -> Value {
     let outcome = match option {
-        Some(option) => {
-            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.to_owned()))
-        }
+        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.to_owned())),
         None => RequestPermissionOutcome::Cancelled,
     };
     to_value(&RequestPermissionResponse::new(outcome))
 }
 
-#[expect(clippy::expect_used, reason = "requests of ours are made of texts, numbers and lists")]
+#[expect(
+    clippy::expect_used,
+    reason = "requests of ours are made of texts, numbers and lists"
+)]
 fn to_value(request: &impl Serialize) -> Value {
     serde_json::to_value(request).expect("a request of ours is JSON")
 }
@@ -83,18 +94,28 @@ pub(crate) fn capabilities(answer: &Value) -> (Value, Capabilities) {
     let agent = &answer["agentCapabilities"];
     let capabilities = Capabilities {
         load: agent["loadSession"].as_bool().unwrap_or(false),
-        resume: agent["sessionCapabilities"].get("resume").is_some_and(|resume| !resume.is_null()),
+        resume: agent["sessionCapabilities"]
+            .get("resume")
+            .is_some_and(|resume| !resume.is_null()),
     };
     (answer["protocolVersion"].clone(), capabilities)
 }
 
 /// Reads what a session shows of its model and effort; the list is missing or not in the answers of some agents.
 pub(crate) fn shown(answer: &Value) -> Shown {
-    let models = answer.get("models").filter(|models| models.is_object()).map(|models| LegacyModels {
-        current: text(models, "currentModelId"),
-        available: items(&models["availableModels"]).map(|model| text(model, "modelId")).collect(),
-    });
-    Shown { options: config_options(&answer["configOptions"]), models }
+    let models = answer
+        .get("models")
+        .filter(|models| models.is_object())
+        .map(|models| LegacyModels {
+            current: text(models, "currentModelId"),
+            available: items(&models["availableModels"])
+                .map(|model| text(model, "modelId"))
+                .collect(),
+        });
+    Shown {
+        options: config_options(&answer["configOptions"]),
+        models,
+    }
 }
 
 /// Reads a list of configuration options, skipping what is not a choice among values.
@@ -102,7 +123,9 @@ pub(crate) fn config_options(list: &Value) -> Vec<ConfigOption> {
     items(list)
         .filter_map(|item| {
             let option: SessionConfigOption = serde_json::from_value(item.clone()).ok()?;
-            let SessionConfigKind::Select(select) = option.kind else { return None };
+            let SessionConfigKind::Select(select) = option.kind else {
+                return None;
+            };
             let values: Vec<_> = match select.options {
                 SessionConfigSelectOptions::Ungrouped(values) => values,
                 SessionConfigSelectOptions::Grouped(groups) => {
@@ -114,7 +137,10 @@ pub(crate) fn config_options(list: &Value) -> Vec<ConfigOption> {
                 id: option.id.to_string(),
                 category: text(item, "category"),
                 current: select.current_value.to_string(),
-                values: values.into_iter().map(|value| (value.value.to_string(), value.name)).collect(),
+                values: values
+                    .into_iter()
+                    .map(|value| (value.value.to_string(), value.name))
+                    .collect(),
             })
         })
         .collect()
@@ -128,7 +154,11 @@ pub(crate) enum Update {
     /// A piece of a message of the user, as a replay repeats it.
     Asked { text: String, message: Option<String> },
     /// A tool call: new ones are told apart from news by their identifier.
-    Tool { id: String, status: Option<String>, facts: ToolFacts },
+    Tool {
+        id: String,
+        status: Option<String>,
+        facts: ToolFacts,
+    },
     /// Usage of the session so far.
     Used(Usage),
     /// The configuration options are these now.
@@ -151,14 +181,24 @@ pub(crate) fn update(raw: &Value) -> Update {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the protocol grows: what is new becomes a note"
+)]
 fn typed_update(update: SessionUpdate, kind: &str, raw: &Value) -> Update {
     match update {
         SessionUpdate::AgentMessageChunk(chunk) => match piece(&chunk) {
-            Ok(text) => Update::Said { text, message: message_of(&chunk) },
+            Ok(text) => Update::Said {
+                text,
+                message: message_of(&chunk),
+            },
             Err(what) => note(format!("the agent shows {what}")),
         },
         SessionUpdate::UserMessageChunk(chunk) => match piece(&chunk) {
-            Ok(text) => Update::Asked { text, message: message_of(&chunk) },
+            Ok(text) => Update::Asked {
+                text,
+                message: message_of(&chunk),
+            },
             Err(_) => Update::Nothing,
         },
         SessionUpdate::AgentThoughtChunk(chunk) => match piece(&chunk) {
@@ -183,6 +223,10 @@ fn note(text: String) -> Update {
     Update::Chatter(SessionEventKind::Note { text })
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the protocol grows: what is new is not a text"
+)]
 fn piece(chunk: &ContentChunk) -> Result<String, &'static str> {
     match &chunk.content {
         ContentBlock::Text(text) => Ok(text.text.clone()),
@@ -202,7 +246,10 @@ pub(crate) fn tool(raw: &Value) -> Option<Update> {
     let id = raw["toolCallId"].as_str()?.to_owned();
     let paths = |list: &Value, wanted: Option<&str>| {
         let items = items(list).filter(|item| wanted.is_none_or(|kind| item["type"] == kind));
-        items.filter_map(|item| item["path"].as_str()).map(Into::into).collect()
+        items
+            .filter_map(|item| item["path"].as_str())
+            .map(Into::into)
+            .collect()
     };
     let facts = ToolFacts {
         title: text(raw, "title"),
@@ -211,7 +258,11 @@ pub(crate) fn tool(raw: &Value) -> Option<Update> {
         diffs: paths(&raw["content"], Some("diff")),
         raw_input: raw.get("rawInput").filter(|input| !input.is_null()).cloned(),
     };
-    Some(Update::Tool { id, status: raw["status"].as_str().map(str::to_owned), facts })
+    Some(Update::Tool {
+        id,
+        status: raw["status"].as_str().map(str::to_owned),
+        facts,
+    })
 }
 
 /// Reads the options of a permission request, skipping those without an identifier.
@@ -239,7 +290,11 @@ fn context_usage(update: &UsageUpdate) -> Usage {
 /// An amount in millionths; none for one that cannot be an amount of money.
 fn micros(amount: f64) -> Option<u64> {
     let micros = (amount * 1e6).round();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be in range"
+    )]
     (0.0..1e18).contains(&micros).then_some(micros as u64)
 }
 
@@ -281,7 +336,11 @@ pub(crate) fn prompt_end(answer: &Value) -> PromptEnd {
         let nothing = usage.input_tokens.unwrap_or(0) == 0 && usage.output_tokens.unwrap_or(0) == 0;
         if nothing { Usage::default() } else { usage }
     };
-    PromptEnd { stop: stop_reason(&answer["stopReason"]), totals: known(totals), turn: known(turn) }
+    PromptEnd {
+        stop: stop_reason(&answer["stopReason"]),
+        totals: known(totals),
+        turn: known(turn),
+    }
 }
 
 fn stop_reason(raw: &Value) -> StopReason {

@@ -8,7 +8,10 @@
 //!
 //! sillage_testkit::runtime_suite!(ScriptedStage::new());
 //! ```
-#![expect(clippy::panic, reason = "a promise that is not kept fails its test with words")]
+#![expect(
+    clippy::panic,
+    reason = "a promise that is not kept fails its test with words"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,12 +170,14 @@ impl Scene {
         let id = message.client_message_id;
         let events = self.until(0, |kind| ends(kind, id)).await;
         match events.last() {
-            Some(SessionEvent { number, kind: SessionEventKind::Answer { answer, .. } }) => {
-                (*number, Ok(answer.clone()))
-            }
-            Some(SessionEvent { number, kind: SessionEventKind::Error { error, .. } }) => {
-                (*number, Err(error.clone()))
-            }
+            Some(SessionEvent {
+                number,
+                kind: SessionEventKind::Answer { answer, .. },
+            }) => (*number, Ok(answer.clone())),
+            Some(SessionEvent {
+                number,
+                kind: SessionEventKind::Error { error, .. },
+            }) => (*number, Err(error.clone())),
             other => panic!("the message has no end: {other:?}"),
         }
     }
@@ -188,11 +193,10 @@ impl Scene {
 }
 
 fn ends(kind: &SessionEventKind, id: ClientMessageId) -> bool {
-    match kind {
-        SessionEventKind::Answer { message, .. } => *message == id,
-        SessionEventKind::Error { message, .. } => *message == Some(id),
-        _ => false,
+    if let SessionEventKind::Answer { message, .. } = kind {
+        return *message == id;
     }
+    matches!(kind, SessionEventKind::Error { message, .. } if *message == Some(id))
 }
 
 fn must<T>(outcome: Result<T, RuntimeError>, what: &str) -> T {
@@ -204,7 +208,10 @@ fn must<T>(outcome: Result<T, RuntimeError>, what: &str) -> T {
 
 fn message(act: Act) -> MessageRequest {
     let id = Uuid::new_v4();
-    MessageRequest { client_message_id: ClientMessageId(id), text: format!("{} ({id})", act.words()) }
+    MessageRequest {
+        client_message_id: ClientMessageId(id),
+        text: format!("{} ({id})", act.words()),
+    }
 }
 
 fn is_lost<T>(outcome: &Result<T, RuntimeError>) -> bool {
@@ -218,7 +225,10 @@ pub async fn a_session_opens_once(stage: &dyn Stage) {
     let all = futures_util::future::join_all((0..5).map(|_| runtime.open(&request))).await;
     let mut opened: Vec<_> = all.into_iter().map(|outcome| must(outcome, "open")).collect();
     opened.push(must(runtime.open(&request).await, "open again"));
-    assert!(opened.iter().all(|one| *one == opened[0]), "several sessions: {opened:?}");
+    assert!(
+        opened.iter().all(|one| *one == opened[0]),
+        "several sessions: {opened:?}"
+    );
     must(runtime.close(request.client_session_id).await, "close");
 }
 
@@ -232,7 +242,9 @@ pub async fn another_request_under_the_same_identifier_is_a_conflict(stage: &dyn
     };
     let found = scene.runtime.find(&other, None, None).await.map(|_| ());
     for outcome in [scene.runtime.open(&other).await.map(|_| ()), found] {
-        let Err(RuntimeError::Conflict { fields, .. }) = outcome else { panic!("no conflict: {outcome:?}") };
+        let Err(RuntimeError::Conflict { fields, .. }) = outcome else {
+            panic!("no conflict: {outcome:?}")
+        };
         assert_eq!(fields, ["effort", "permissions"]);
     }
     scene.close().await;
@@ -242,13 +254,21 @@ pub async fn another_request_under_the_same_identifier_is_a_conflict(stage: &dyn
 pub async fn a_model_that_nobody_offers_is_permanent(stage: &dyn Stage) {
     let runtime = stage.runtime().await;
     let offers = must(runtime.status().await, "status").models;
-    let request =
-        SessionRequest { model: "never-heard-of".to_owned(), ..stage.request(PermissionPolicy::Deny) };
+    let request = SessionRequest {
+        model: "never-heard-of".to_owned(),
+        ..stage.request(PermissionPolicy::Deny)
+    };
     assert!(offers.iter().all(|offer| offer.model != request.model));
     let outcome = runtime.open(&request).await;
-    assert!(matches!(outcome, Err(RuntimeError::Permanent { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(RuntimeError::Permanent { .. })),
+        "{outcome:?}"
+    );
     let id = request.client_session_id;
-    assert!(is_lost(&runtime.send(id, &message(Act::Answer)).await), "a session that did not open takes messages");
+    assert!(
+        is_lost(&runtime.send(id, &message(Act::Answer)).await),
+        "a session that did not open takes messages"
+    );
 }
 
 /// The final text is what was said after the last tool call; usage is what was told.
@@ -257,14 +277,31 @@ pub async fn a_message_is_answered_with_its_last_words(stage: &dyn Stage) {
     let first = scene.say(Act::Answer).await;
     let (number, answer) = scene.end_of(&first).await;
     let answer = must(answer, "the answer");
-    assert_eq!((answer.text.as_str(), &answer.stop), ("the answer", &StopReason::EndTurn));
-    assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (Some(30), Some(5)));
+    assert_eq!(
+        (answer.text.as_str(), &answer.stop),
+        ("the answer", &StopReason::EndTurn)
+    );
+    assert_eq!(
+        (answer.usage.input_tokens, answer.usage.output_tokens),
+        (Some(30), Some(5))
+    );
     let events = scene.until(0, |kind| ends(kind, first.client_message_id)).await;
     assert_eq!(events.last().map(|event| event.number), Some(number));
-    let texts = events.iter().filter(|event| matches!(event.kind, SessionEventKind::Text { .. })).count();
+    let texts = events
+        .iter()
+        .filter(|event| matches!(event.kind, SessionEventKind::Text { .. }))
+        .count();
     assert!(texts >= 2, "the pieces of the answer are not told: {events:?}");
-    assert!(events.iter().any(|event| matches!(event.kind, SessionEventKind::Tool { .. })));
-    assert_eq!(scene.answer_to(Act::Answer).await.text, "the answer", "a session answers once only");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event.kind, SessionEventKind::Tool { .. }))
+    );
+    assert_eq!(
+        scene.answer_to(Act::Answer).await.text,
+        "the answer",
+        "a session answers once only"
+    );
     scene.close().await;
 }
 
@@ -274,14 +311,29 @@ pub async fn sending_again_does_nothing(stage: &dyn Stage) {
     let first = scene.say(Act::Answer).await;
     must(scene.runtime.send(scene.id, &first).await, "send again at once");
     let (number, _) = scene.end_of(&first).await;
-    must(scene.runtime.send(scene.id, &first).await, "send again after the answer");
-    let changed = MessageRequest { text: "another".to_owned(), ..first.clone() };
+    must(
+        scene.runtime.send(scene.id, &first).await,
+        "send again after the answer",
+    );
+    let changed = MessageRequest {
+        text: "another".to_owned(),
+        ..first.clone()
+    };
     let outcome = scene.runtime.send(scene.id, &changed).await;
-    let Err(RuntimeError::Conflict { fields, .. }) = outcome else { panic!("no conflict: {outcome:?}") };
+    let Err(RuntimeError::Conflict { fields, .. }) = outcome else {
+        panic!("no conflict: {outcome:?}")
+    };
     assert_eq!(fields, ["text"]);
     let second = scene.say(Act::Answer).await;
-    let events = scene.until(number, |kind| ends(kind, second.client_message_id)).await;
-    assert!(!events.iter().any(|event| ends(&event.kind, first.client_message_id)), "answered twice: {events:?}");
+    let events = scene
+        .until(number, |kind| ends(kind, second.client_message_id))
+        .await;
+    assert!(
+        !events
+            .iter()
+            .any(|event| ends(&event.kind, first.client_message_id)),
+        "answered twice: {events:?}"
+    );
     assert_eq!(stage.times_asked(&first.text), 1);
     scene.close().await;
 }
@@ -292,9 +344,12 @@ pub async fn a_second_message_waits_for_the_first(stage: &dyn Stage) {
     let silent = scene.say(Act::Silence).await;
     let second = message(Act::Answer);
     let outcome = scene.runtime.send(scene.id, &second).await;
-    assert!(matches!(outcome, Err(RuntimeError::Conflict { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(RuntimeError::Conflict { .. })),
+        "{outcome:?}"
+    );
     must(scene.runtime.cancel(scene.id).await, "cancel");
-    scene.end_of(&silent).await;
+    must(scene.end_of(&silent).await.1, "the end of a cancelled message");
     must(scene.runtime.send(scene.id, &second).await, "send the second");
     assert!(scene.end_of(&second).await.1.is_ok());
     assert_eq!(stage.times_asked(&second.text), 1);
@@ -309,7 +364,9 @@ pub async fn events_are_read_from_any_number(stage: &dyn Stage) {
     let (number, _) = scene.end_of(&first).await;
     let all = scene.until(0, |kind| ends(kind, first.client_message_id)).await;
     for after in 1..number {
-        let rest = scene.until(after, |kind| ends(kind, first.client_message_id)).await;
+        let rest = scene
+            .until(after, |kind| ends(kind, first.client_message_id))
+            .await;
         assert_eq!(rest, all[usize::try_from(after).unwrap_or(usize::MAX)..]);
     }
     let length = all.len();
@@ -323,14 +380,21 @@ pub async fn events_are_read_from_any_number(stage: &dyn Stage) {
 pub async fn cancelling_ends_the_message_and_keeps_the_session(stage: &dyn Stage) {
     let scene = Scene::open(stage, PermissionPolicy::Deny).await;
     must(scene.runtime.cancel(scene.id).await, "cancel an idle session");
-    must(scene.runtime.cancel(ClientSessionId(Uuid::new_v4())).await, "cancel an unknown session");
+    must(
+        scene.runtime.cancel(ClientSessionId(Uuid::new_v4())).await,
+        "cancel an unknown session",
+    );
     scene.answer_to(Act::Answer).await;
     let silent = scene.say(Act::Silence).await;
     must(scene.runtime.cancel(scene.id).await, "cancel");
     must(scene.runtime.cancel(scene.id).await, "cancel again");
     let answer = must(scene.end_of(&silent).await.1, "the end of a cancelled message");
     assert_eq!(answer.stop, StopReason::Cancelled);
-    assert_eq!(answer.usage.output_tokens, Some(5), "the usage so far is not kept");
+    assert_eq!(
+        answer.usage.output_tokens,
+        Some(5),
+        "the usage so far is not kept"
+    );
     assert_eq!(scene.answer_to(Act::Answer).await.text, "the answer");
     scene.close().await;
 }
@@ -344,19 +408,33 @@ pub async fn permission_is_answered_by_a_person(stage: &dyn Stage) {
         let wrong = [("no-such-request", option), (id.as_str(), "no-such-option")];
         for (id, option) in wrong {
             let outcome = scene.runtime.answer_permission(scene.id, id, option).await;
-            assert!(matches!(outcome, Err(RuntimeError::Permanent { .. })), "{outcome:?}");
+            assert!(
+                matches!(outcome, Err(RuntimeError::Permanent { .. })),
+                "{outcome:?}"
+            );
         }
-        must(scene.runtime.answer_permission(scene.id, &id, option).await, "answer");
+        must(
+            scene.runtime.answer_permission(scene.id, &id, option).await,
+            "answer",
+        );
         let again = scene.runtime.answer_permission(scene.id, &id, option).await;
-        assert!(matches!(again, Err(RuntimeError::Permanent { .. })), "answered twice: {again:?}");
+        assert!(
+            matches!(again, Err(RuntimeError::Permanent { .. })),
+            "answered twice: {again:?}"
+        );
         assert_eq!(must(scene.end_of(&message).await.1, "the answer").text, expected);
-        assert_eq!(how_answered(&scene, &message).await, (Some(option.to_owned()), "person".to_owned()));
+        assert_eq!(
+            how_answered(&scene, &message).await,
+            (Some(option.to_owned()), "person".to_owned())
+        );
         scene.close().await;
     }
 }
 
 async fn asked_permission(scene: &Scene) -> String {
-    let events = scene.until(0, |kind| matches!(kind, SessionEventKind::Permission { .. })).await;
+    let events = scene
+        .until(0, |kind| matches!(kind, SessionEventKind::Permission { .. }))
+        .await;
     match events.last().map(|event| &event.kind) {
         Some(SessionEventKind::Permission { request }) => request.id.clone(),
         other => panic!("no permission request: {other:?}"),
@@ -365,14 +443,12 @@ async fn asked_permission(scene: &Scene) -> String {
 
 async fn how_answered(scene: &Scene, message: &MessageRequest) -> (Option<String>, String) {
     let events = scene.until(0, |kind| ends(kind, message.client_message_id)).await;
-    let answered = events.into_iter().find_map(|event| match event.kind {
-        SessionEventKind::PermissionAnswered { option, by, .. } => Some((option, by)),
-        _ => None,
-    });
-    match answered {
-        Some(answered) => answered,
-        None => panic!("nobody is said to have answered the permission request"),
+    for event in events {
+        if let SessionEventKind::PermissionAnswered { option, by, .. } = event.kind {
+            return (option, by);
+        }
     }
+    panic!("nobody is said to have answered the permission request")
 }
 
 /// R21: otherwise the policy decides.
@@ -385,7 +461,10 @@ pub async fn permission_is_answered_by_the_policy(stage: &dyn Stage) {
         let scene = Scene::open(stage, policy).await;
         let message = scene.say(Act::Permission).await;
         assert_eq!(must(scene.end_of(&message).await.1, "the answer").text, expected);
-        assert_eq!(how_answered(&scene, &message).await, (Some(option.to_owned()), "policy".to_owned()));
+        assert_eq!(
+            how_answered(&scene, &message).await,
+            (Some(option.to_owned()), "policy".to_owned())
+        );
         scene.close().await;
     }
 }
@@ -397,7 +476,10 @@ pub async fn cancelling_answers_open_permissions(stage: &dyn Stage) {
     let id = asked_permission(&scene).await;
     must(scene.runtime.cancel(scene.id).await, "cancel");
     let late = scene.runtime.answer_permission(scene.id, &id, "allow").await;
-    assert!(matches!(late, Err(RuntimeError::Permanent { .. })), "a late answer counts: {late:?}");
+    assert!(
+        matches!(late, Err(RuntimeError::Permanent { .. })),
+        "a late answer counts: {late:?}"
+    );
     let answer = must(scene.end_of(&message).await.1, "the end of a cancelled message");
     assert_eq!(answer.stop, StopReason::Cancelled);
     assert_eq!(how_answered(&scene, &message).await, (None, "cancel".to_owned()));
@@ -409,7 +491,9 @@ pub async fn failures_have_their_class(stage: &dyn Stage) {
     let scene = Scene::open(stage, PermissionPolicy::Deny).await;
     for act in [Act::Overload, Act::Quota, Act::SignIn, Act::BadRequest] {
         let message = scene.say(act).await;
-        let Err(error) = scene.end_of(&message).await.1 else { panic!("{act:?} has an answer") };
+        let Err(error) = scene.end_of(&message).await.1 else {
+            panic!("{act:?} has an answer")
+        };
         let right = match act {
             Act::Overload => matches!(error, RuntimeError::Temporary { .. }),
             Act::Quota => matches!(error, RuntimeError::Quota { .. }),
@@ -449,10 +533,17 @@ pub async fn closing_leaves_nothing(stage: &dyn Stage) {
     if let Some(pid) = opened.pid {
         assert!(!cfg!(target_os = "linux") || !std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
-    let events = tokio::time::timeout(BOUND, stream.collect::<Vec<_>>()).await.unwrap_or_default();
-    assert_eq!(events.last().map(|event| &event.kind), Some(&SessionEventKind::Ended));
+    let events = tokio::time::timeout(BOUND, stream.collect::<Vec<_>>())
+        .await
+        .unwrap_or_default();
+    assert_eq!(
+        events.last().map(|event| &event.kind),
+        Some(&SessionEventKind::Ended)
+    );
     assert!(is_lost(&scene.runtime.events(scene.id, 0).await.map(|_| ())));
-    assert!(is_lost(&scene.runtime.send(scene.id, &message(Act::Answer)).await));
+    assert!(is_lost(
+        &scene.runtime.send(scene.id, &message(Act::Answer)).await
+    ));
     must(scene.runtime.close(scene.id).await, "close again");
 }
 
@@ -467,14 +558,23 @@ pub async fn finding_tells_what_became_of_a_message(stage: &dyn Stage) {
         (Some(&silent), MessageFate::InHand),
         (Some(&never), MessageFate::NotReceived),
     ] {
-        let found = scene.runtime.find(&scene.request, opened.native.as_deref(), in_flight).await;
+        let found = scene
+            .runtime
+            .find(&scene.request, opened.native.as_deref(), in_flight)
+            .await;
         let found = must(found, "find");
-        assert_eq!((found.opened, found.restarted, found.in_flight), (opened.clone(), false, fate));
+        assert_eq!(
+            (found.opened, found.restarted, found.in_flight),
+            (opened.clone(), false, fate)
+        );
     }
     must(scene.runtime.cancel(scene.id).await, "cancel");
-    scene.end_of(&silent).await;
+    must(scene.end_of(&silent).await.1, "the end of a cancelled message");
     let unknown = stage.request(PermissionPolicy::Deny);
-    assert!(is_lost(&scene.runtime.find(&unknown, None, None).await), "an unknown session is found");
+    assert!(
+        is_lost(&scene.runtime.find(&unknown, None, None).await),
+        "an unknown session is found"
+    );
     scene.close().await;
 }
 
@@ -492,12 +592,18 @@ pub async fn finding_after_a_restart_asks_nothing_twice(stage: &dyn Stage) {
         }
         let Scene { runtime, request, id } = scene;
         let runtime = stage.restart(runtime).await;
-        let found = must(runtime.find(&request, opened.native.as_deref(), Some(&last)).await, "find");
+        let found = must(
+            runtime
+                .find(&request, opened.native.as_deref(), Some(&last))
+                .await,
+            "find",
+        );
         assert_eq!(found.opened.agent, opened.agent);
         let right = match &found.in_flight {
             MessageFate::Unknown => true,
             MessageFate::InHand => sent && !found.restarted,
-            MessageFate::Replayed(text) => sent && text == "the answer",
+            // A replay may leave out the tool calls between the pieces.
+            MessageFate::Replayed(text) => sent && text.ends_with("the answer"),
             MessageFate::NotReceived => !sent,
             MessageFate::None => false,
         };

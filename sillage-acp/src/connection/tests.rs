@@ -4,8 +4,12 @@ use super::*;
 
 async fn frames(bytes: &[u8]) -> Vec<Incoming> {
     let (input, _keep) = tokio::io::duplex(64);
-    let mut connection =
-        Connection::new("a", input, std::io::Cursor::new(bytes.to_vec()), Duration::from_secs(5));
+    let mut connection = Connection::new(
+        "a",
+        input,
+        std::io::Cursor::new(bytes.to_vec()),
+        Duration::from_secs(5),
+    );
     let mut seen = Vec::new();
     loop {
         let incoming = connection.next().await;
@@ -17,7 +21,10 @@ async fn frames(bytes: &[u8]) -> Vec<Incoming> {
 }
 
 fn note(n: u64) -> Incoming {
-    Incoming::Notification { method: "m".to_owned(), params: json!(n) }
+    Incoming::Notification {
+        method: "m".to_owned(),
+        params: json!(n),
+    }
 }
 
 #[tokio::test]
@@ -53,7 +60,13 @@ async fn a4_a_line_over_the_limit_is_skipped_and_told() {
 #[tokio::test]
 async fn errors_are_read_whatever_their_shape() {
     let seen = frames(b"{\"id\":\"x\",\"error\":{\"code\":\"500\",\"data\":null}}\n").await;
-    let Incoming::Response { id, outcome: Err(error) } = &seen[0] else { panic!("{seen:?}") };
+    let Incoming::Response {
+        id,
+        outcome: Err(error),
+    } = &seen[0]
+    else {
+        panic!("{seen:?}")
+    };
     assert_eq!((id, error.code, error.data.as_ref()), (&json!("x"), 500, None));
 }
 
@@ -62,7 +75,9 @@ async fn c4_an_agent_that_never_reads_is_told_apart() {
     let (input, _unread) = tokio::io::duplex(16);
     let (_silent, output) = tokio::io::duplex(16);
     let mut connection = Connection::new("a", input, output, Duration::from_secs(5));
-    connection.notify("m", &json!("a text longer than the pipe")).unwrap();
+    connection
+        .notify("m", &json!("a text longer than the pipe"))
+        .unwrap();
     assert_eq!(connection.next().await, Incoming::Closed(NotReading.to_string()));
     let refused = (0..=OUTGOING_QUEUE).any(|_| connection.notify("m", &Value::Null).is_err());
     assert!(refused, "the queue has no bound");
@@ -79,7 +94,9 @@ async fn identifiers_of_each_side_are_apart() {
     assert!(!connection.was_asked(&json!("1")) && !connection.was_asked(&json!(2)));
     connection.close_input();
     let mut written = String::new();
-    tokio::io::AsyncReadExt::read_to_string(&mut agent, &mut written).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_string(&mut agent, &mut written)
+        .await
+        .unwrap();
 }
 
 proptest! {

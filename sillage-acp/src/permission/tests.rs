@@ -14,7 +14,10 @@ impl Place {
         for name in ["work", "read", "work-not"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        let folders = Folders { read: vec![root.join("read")], write: vec![root.join("work")] };
+        let folders = Folders {
+            read: vec![root.join("read")],
+            write: vec![root.join("work")],
+        };
         Self { folder, folders }
     }
 
@@ -25,7 +28,11 @@ impl Place {
     fn decide(&self, policy: PermissionPolicy, kind: &str, path: &str) -> Decision {
         let tool = ToolFacts {
             kind: Some(kind.to_owned()),
-            locations: if path.is_empty() { Vec::new() } else { vec![path.into()] },
+            locations: if path.is_empty() {
+                Vec::new()
+            } else {
+                vec![path.into()]
+            },
             ..ToolFacts::default()
         };
         self.decide_tool(policy, &tool)
@@ -33,7 +40,14 @@ impl Place {
 
     fn decide_tool(&self, policy: PermissionPolicy, tool: &ToolFacts) -> Decision {
         let workspace = self.path("work");
-        decide(Bounds { policy, folders: &self.folders, workspace: &workspace }, tool)
+        decide(
+            Bounds {
+                policy,
+                folders: &self.folders,
+                workspace: &workspace,
+            },
+            tool,
+        )
     }
 }
 
@@ -77,47 +91,97 @@ fn r21_paths_are_compared_by_components_links_and_parents_followed() {
 fn r21_without_a_write_folder_edits_and_commands_are_refused_whoever_is_asked() {
     let mut place = Place::new();
     place.folders.read.append(&mut place.folders.write);
-    for policy in [PermissionPolicy::Ask, PermissionPolicy::AllowInFolders, PermissionPolicy::Deny] {
+    for policy in [
+        PermissionPolicy::Ask,
+        PermissionPolicy::AllowInFolders,
+        PermissionPolicy::Deny,
+    ] {
         assert_eq!(place.decide(policy, "edit", "a.txt"), Decision::Refuse);
         assert_eq!(place.decide(policy, "execute", ""), Decision::Refuse);
     }
-    assert_eq!(place.decide(PermissionPolicy::AllowInFolders, "read", "a.txt"), Decision::Allow);
-    assert_eq!(place.decide(PermissionPolicy::Ask, "read", "a.txt"), Decision::Ask);
+    assert_eq!(
+        place.decide(PermissionPolicy::AllowInFolders, "read", "a.txt"),
+        Decision::Allow
+    );
+    assert_eq!(
+        place.decide(PermissionPolicy::Ask, "read", "a.txt"),
+        Decision::Ask
+    );
 }
 
 #[test]
 fn deny_lets_only_reading_in_the_folders_through() {
     let place = Place::new();
-    assert_eq!(place.decide(PermissionPolicy::Deny, "read", "a.txt"), Decision::Allow);
-    assert_eq!(place.decide(PermissionPolicy::Deny, "read", "/etc/passwd"), Decision::Refuse);
-    assert_eq!(place.decide(PermissionPolicy::Deny, "edit", "a.txt"), Decision::Refuse);
-    assert_eq!(place.decide(PermissionPolicy::Deny, "execute", ""), Decision::Refuse);
+    assert_eq!(
+        place.decide(PermissionPolicy::Deny, "read", "a.txt"),
+        Decision::Allow
+    );
+    assert_eq!(
+        place.decide(PermissionPolicy::Deny, "read", "/etc/passwd"),
+        Decision::Refuse
+    );
+    assert_eq!(
+        place.decide(PermissionPolicy::Deny, "edit", "a.txt"),
+        Decision::Refuse
+    );
+    assert_eq!(
+        place.decide(PermissionPolicy::Deny, "execute", ""),
+        Decision::Refuse
+    );
 }
 
 #[test]
 fn every_path_that_is_named_counts_wherever_it_stands() {
     let place = Place::new();
     let edit = |input: Value, diffs: Vec<PathBuf>| {
-        let facts =
-            ToolFacts { kind: Some("edit".to_owned()), raw_input: Some(input), diffs, ..ToolFacts::default() };
+        let facts = ToolFacts {
+            kind: Some("edit".to_owned()),
+            raw_input: Some(input),
+            diffs,
+            ..ToolFacts::default()
+        };
         place.decide_tool(PermissionPolicy::AllowInFolders, &facts)
     };
     assert_eq!(edit(json!({"filePath": "a.txt"}), Vec::new()), Decision::Allow);
-    assert_eq!(edit(json!({"file_path": "a.txt", "x": [{"paths": ["/etc/x"]}]}), Vec::new()), Decision::Refuse);
-    assert_eq!(edit(json!({"changes": {"/etc/x": {"add": 1}}}), vec!["a.txt".into()]), Decision::Refuse);
-    assert_eq!(edit(json!({"path": "a.txt"}), vec!["/etc/x".into()]), Decision::Refuse);
+    assert_eq!(
+        edit(
+            json!({"file_path": "a.txt", "x": [{"paths": ["/etc/x"]}]}),
+            Vec::new()
+        ),
+        Decision::Refuse
+    );
+    assert_eq!(
+        edit(json!({"changes": {"/etc/x": {"add": 1}}}), vec!["a.txt".into()]),
+        Decision::Refuse
+    );
+    assert_eq!(
+        edit(json!({"path": "a.txt"}), vec!["/etc/x".into()]),
+        Decision::Refuse
+    );
     let command = ToolFacts {
         kind: Some("execute".to_owned()),
         raw_input: Some(json!({"command": "ls", "cwd": "/etc"})),
         ..ToolFacts::default()
     };
-    assert_eq!(place.decide_tool(PermissionPolicy::AllowInFolders, &command), Decision::Refuse);
+    assert_eq!(
+        place.decide_tool(PermissionPolicy::AllowInFolders, &command),
+        Decision::Refuse
+    );
 }
 
 #[test]
 fn a_lasting_permission_is_never_given_by_policy() {
-    let option = |kind: &str| PermissionOption { id: kind.to_owned(), name: kind.to_owned(), kind: kind.to_owned() };
-    let options = [option("allow_always"), option("reject_always"), option("allow_once"), option("reject_once")];
+    let option = |kind: &str| PermissionOption {
+        id: kind.to_owned(),
+        name: kind.to_owned(),
+        kind: kind.to_owned(),
+    };
+    let options = [
+        option("allow_always"),
+        option("reject_always"),
+        option("allow_once"),
+        option("reject_once"),
+    ];
     assert_eq!(option_for(true, &options).unwrap().kind, "allow_once");
     assert_eq!(option_for(false, &options).unwrap().kind, "reject_once");
     assert_eq!(option_for(true, &options[..2]), None);
@@ -127,9 +191,22 @@ fn a_lasting_permission_is_never_given_by_policy() {
 
 #[test]
 fn a_tool_call_is_known_by_all_that_was_said_of_it() {
-    let mut facts = ToolFacts { title: "Edit".to_owned(), kind: Some("edit".to_owned()), ..ToolFacts::default() };
-    facts.update(ToolFacts { locations: vec!["b".into()], ..ToolFacts::default() });
-    facts.update(ToolFacts { locations: vec!["a".into(), "b".into()], ..ToolFacts::default() });
-    assert_eq!((facts.kind.as_deref(), facts.title.as_str()), (Some("edit"), "Edit"));
+    let mut facts = ToolFacts {
+        title: "Edit".to_owned(),
+        kind: Some("edit".to_owned()),
+        ..ToolFacts::default()
+    };
+    facts.update(ToolFacts {
+        locations: vec!["b".into()],
+        ..ToolFacts::default()
+    });
+    facts.update(ToolFacts {
+        locations: vec!["a".into(), "b".into()],
+        ..ToolFacts::default()
+    });
+    assert_eq!(
+        (facts.kind.as_deref(), facts.title.as_str()),
+        (Some("edit"), "Edit")
+    );
     assert_eq!(facts.locations, [PathBuf::from("a"), PathBuf::from("b")]);
 }

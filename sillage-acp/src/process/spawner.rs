@@ -25,7 +25,11 @@ impl Spawner {
     pub(crate) async fn spawn(&self, command: Command) -> std::io::Result<Child> {
         let (started, answer) = oneshot::channel();
         let gone = || std::io::Error::other("the thread that starts agents has ended");
-        let order = Order { command, runtime: Handle::current(), started };
+        let order = Order {
+            command,
+            runtime: Handle::current(),
+            started,
+        };
         self.orders()?.send(order).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
@@ -35,7 +39,9 @@ impl Spawner {
             return Ok(orders);
         }
         let (orders, received) = mpsc::channel();
-        std::thread::Builder::new().name("sillage-agents".to_owned()).spawn(move || serve(&received))?;
+        std::thread::Builder::new()
+            .name("sillage-agents".to_owned())
+            .spawn(move || serve(&received))?;
         // Of two threads made at once, the one not kept ends for want of senders.
         Ok(self.thread.get_or_init(|| orders))
     }

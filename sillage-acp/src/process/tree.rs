@@ -26,7 +26,10 @@ impl ExitWatch {
             while let Err(Errno::INTR) = waitid(WaitId::Pid(child), options) {}
             tell.send_replace(true);
         };
-        std::thread::Builder::new().name(format!("agent {pid}")).stack_size(64 << 10).spawn(wait)?;
+        std::thread::Builder::new()
+            .name(format!("agent {pid}"))
+            .stack_size(64 << 10)
+            .spawn(wait)?;
         Ok(Self { ended })
     }
 
@@ -60,7 +63,10 @@ struct Stray {
 
 impl Leader {
     pub(super) fn new(pid: u32) -> Self {
-        Self { pid, state: Mutex::default() }
+        Self {
+            pid,
+            state: Mutex::default(),
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -80,14 +86,20 @@ impl Leader {
         let mut family: HashSet<u32> = state
             .strays
             .iter()
-            .filter(|stray| all.iter().any(|one| one.pid == stray.pid && one.start == stray.start))
+            .filter(|stray| {
+                all.iter()
+                    .any(|one| one.pid == stray.pid && one.start == stray.start)
+            })
             .map(|stray| stray.pid)
             .collect();
         family.insert(self.pid);
         // Children may have lower numbers than their parents: look until nothing is added.
         loop {
             let before = family.len();
-            let children = all.iter().filter(|one| family.contains(&one.parent)).map(|one| one.pid);
+            let children = all
+                .iter()
+                .filter(|one| family.contains(&one.parent))
+                .map(|one| one.pid);
             family.extend(children.collect::<Vec<_>>());
             // Members of the group whose parent has ended still belong to it, and so do their children.
             family.extend(all.iter().filter(|one| one.group == self.pid).map(|one| one.pid));
@@ -95,8 +107,13 @@ impl Leader {
                 break;
             }
         }
-        let outside = all.iter().filter(|one| family.contains(&one.pid) && one.group != self.pid);
-        state.strays.extend(outside.map(|one| Stray { pid: one.pid, start: one.start }));
+        let outside = all
+            .iter()
+            .filter(|one| family.contains(&one.pid) && one.group != self.pid);
+        state.strays.extend(outside.map(|one| Stray {
+            pid: one.pid,
+            start: one.start,
+        }));
     }
 
     /// Asks the group and its strays to end.
@@ -141,7 +158,11 @@ impl Leader {
         let alive = all.iter().filter(|one| !one.dead && one.pid != self.pid);
         alive
             .filter(|one| {
-                one.group == self.pid || state.strays.contains(&Stray { pid: one.pid, start: one.start })
+                one.group == self.pid
+                    || state.strays.contains(&Stray {
+                        pid: one.pid,
+                        start: one.start,
+                    })
             })
             .map(|one| one.pid)
             .next()
@@ -170,7 +191,9 @@ impl Leader {
 /// Signals a process by a handle taken before its identity is checked, so that no other one can be hit.
 fn signal_stray(stray: Stray, signal: Signal) {
     let Ok(pid) = signed(stray.pid) else { return };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
     if read_process(stray.pid).is_some_and(|one| one.start == stray.start) {
         // It may have ended by itself.
         let _ = pidfd_send_signal(handle, signal);
@@ -194,7 +217,9 @@ struct Entry {
 }
 
 fn processes() -> Vec<Entry> {
-    let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(folder) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     folder
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(read_process)
@@ -225,7 +250,13 @@ mod tests {
     #[test]
     fn the_process_table_is_read_whatever_a_command_is_called() {
         let stat = "7 (a) b (c) Z 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
-        let entry = Entry { pid: 7, parent: 3, group: 5, start: 4242, dead: true };
+        let entry = Entry {
+            pid: 7,
+            parent: 3,
+            group: 5,
+            start: 4242,
+            dead: true,
+        };
         assert_eq!(parse_stat(7, stat), Some(entry));
         assert_eq!(parse_stat(7, "7 (a"), None);
         let own = read_process(std::process::id()).unwrap();

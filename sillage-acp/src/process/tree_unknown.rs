@@ -59,7 +59,9 @@ impl Leader {
 
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) -> std::io::Result<()> {
-        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(self.pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
         let pid = pid.ok_or_else(|| std::io::Error::other("a process number out of range"))?;
         match rustix::process::kill_process_group(pid, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),

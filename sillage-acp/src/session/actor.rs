@@ -101,20 +101,34 @@ pub(super) struct Actor {
 
 /// Holds a session from its start to its end.
 pub(super) async fn run(plan: Plan, wires: Wires) {
-    let Wires { log, commands, closing, opened, ended, leader } = wires;
+    let Wires {
+        log,
+        commands,
+        closing,
+        opened,
+        ended,
+        leader,
+    } = wires;
     let options = Arc::clone(&plan.options);
     let (process, pipes) = match Process::start(&plan.spawner, super::opening::program(&plan)).await {
         Ok(started) => started,
         Err(error) => {
             log.push(SessionEventKind::Ended);
-            ended.send_replace(Some(Ended { words: error.to_string(), stopped: Ok(()) }));
+            ended.send_replace(Some(Ended {
+                words: error.to_string(),
+                stopped: Ok(()),
+            }));
             opened.send_replace(Some(Err(error)));
             return;
         }
     };
     *leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(process.leader());
-    let connection =
-        Connection::new(&plan.choice.agent.name, pipes.input, pipes.output, options.write_deadline);
+    let connection = Connection::new(
+        &plan.choice.agent.name,
+        pipes.input,
+        pipes.output,
+        options.write_deadline,
+    );
     let mut actor = Actor::new(plan, log, connection, process, commands, closing);
     match actor.begin_unless_closed().await {
         Ok(found) => {
@@ -125,13 +139,19 @@ pub(super) async fn run(plan: Plan, wires: Wires) {
         }
         Err(failure) => {
             let short = |span: Duration| span.min(FAILED_OPENING);
-            let times = StopTimes { after_input_closed: short(options.stop.after_input_closed), ..options.stop };
+            let times = StopTimes {
+                after_input_closed: short(options.stop.after_input_closed),
+                ..options.stop
+            };
             let status = actor.stop(times).await;
             let words = actor.last_words().await;
             let error = failure.into_error(&actor.plan, status.as_ref().ok().copied(), &words);
             actor.log.push(SessionEventKind::Ended);
             let stopped = status.map(|_| ());
-            ended.send_replace(Some(Ended { words: error.to_string(), stopped }));
+            ended.send_replace(Some(Ended {
+                words: error.to_string(),
+                stopped,
+            }));
             opened.send_replace(Some(Err(error)));
         }
     }
@@ -240,14 +260,27 @@ impl Actor {
         match std::mem::take(&mut self.turn) {
             Turn::Answering(turn) if end == End::Closed || turn.cancelled.is_some() => {
                 let text = turn.text.finish();
-                let answer = Answer { text, stop: StopReason::Cancelled, usage: self.usage };
-                self.log.push(SessionEventKind::Answer { message: turn.message, answer });
+                let answer = Answer {
+                    text,
+                    stop: StopReason::Cancelled,
+                    usage: self.usage,
+                };
+                self.log.push(SessionEventKind::Answer {
+                    message: turn.message,
+                    answer,
+                });
             }
             Turn::Answering(turn) => {
-                self.log.push(SessionEventKind::Error { message: Some(turn.message), error: lost });
+                self.log.push(SessionEventKind::Error {
+                    message: Some(turn.message),
+                    error: lost,
+                });
             }
             Turn::Idle | Turn::GivenUp { .. } if end != End::Closed => {
-                self.log.push(SessionEventKind::Error { message: None, error: lost });
+                self.log.push(SessionEventKind::Error {
+                    message: None,
+                    error: lost,
+                });
             }
             Turn::Idle | Turn::GivenUp { .. } => {}
         }
@@ -256,7 +289,10 @@ impl Actor {
         self.held.clear();
         self.commands.close();
         while self.commands.try_recv().is_ok() {}
-        Ended { words, stopped: status.map(|_| ()) }
+        Ended {
+            words,
+            stopped: status.map(|_| ()),
+        }
     }
 
     async fn stop(&mut self, times: StopTimes) -> Result<ExitStatus, RuntimeError> {

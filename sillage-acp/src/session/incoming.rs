@@ -29,7 +29,10 @@ impl Actor {
             }
             // The answer that is waited for may be this one, wrongly addressed: it would never come.
             Incoming::Response { id, outcome } => {
-                let error = outcome.err().map(|error| format!(": {}", error.message)).unwrap_or_default();
+                let error = outcome
+                    .err()
+                    .map(|error| format!(": {}", error.message))
+                    .unwrap_or_default();
                 let words = format!("an answer to no request (identifier {id}){error}");
                 self.note(words.clone());
                 self.give_up(&words)
@@ -39,8 +42,12 @@ impl Actor {
             }
             // Files and terminals are not offered (A6); an agent that asks all the same goes on without.
             Incoming::Request { id, method, .. } => {
-                self.note(format!("a request for `{method}`, which is not offered, was refused"));
-                Ok(self.connection.refuse(&id, METHOD_NOT_FOUND, &format!("`{method}` is not offered"))?)
+                self.note(format!(
+                    "a request for `{method}`, which is not offered, was refused"
+                ));
+                Ok(self
+                    .connection
+                    .refuse(&id, METHOD_NOT_FOUND, &format!("`{method}` is not offered"))?)
             }
             Incoming::Notification { method, params } => {
                 if method == "session/update" {
@@ -150,7 +157,11 @@ impl Actor {
         for (id, call) in self.tools.drain() {
             if !matches!(call.status.as_str(), "completed" | "failed") {
                 let status = "unfinished".to_owned();
-                self.log.push(SessionEventKind::Tool { id, title: call.facts.title, status });
+                self.log.push(SessionEventKind::Tool {
+                    id,
+                    title: call.facts.title,
+                    status,
+                });
             }
         }
     }
@@ -164,17 +175,26 @@ impl Actor {
             Turn::Idle => self.replay.is_some(),
         };
         if !ours || stopping || self.permissions.len() >= REMEMBERED {
-            return Ok(self.connection.respond(&rpc_id, &translate::permission_outcome(None))?);
+            return Ok(self
+                .connection
+                .respond(&rpc_id, &translate::permission_outcome(None))?);
         }
         let facts = match translate::tool(&params["toolCall"]) {
             Some(Update::Tool { id, status, facts }) => {
                 self.tool(id.clone(), status, facts);
-                self.tools.get(&id).map(|call| call.facts.clone()).unwrap_or_default()
+                self.tools
+                    .get(&id)
+                    .map(|call| call.facts.clone())
+                    .unwrap_or_default()
             }
             _ => ToolFacts::default(),
         };
         self.permissions_asked += 1;
-        let title = if facts.title.is_empty() { facts.kind.clone() } else { Some(facts.title.clone()) };
+        let title = if facts.title.is_empty() {
+            facts.kind.clone()
+        } else {
+            Some(facts.title.clone())
+        };
         let request = PermissionRequest {
             id: format!("p{}", self.permissions_asked),
             title: title.unwrap_or_else(|| "a tool call that the agent does not describe".to_owned()),
@@ -191,7 +211,9 @@ impl Actor {
         };
         let allow = match decide(bounds, facts) {
             Decision::Ask if !asked.request.options.is_empty() => {
-                self.log.push(SessionEventKind::Permission { request: asked.request.clone() });
+                self.log.push(SessionEventKind::Permission {
+                    request: asked.request.clone(),
+                });
                 self.permissions.push(asked);
                 return Ok(());
             }
@@ -219,7 +241,11 @@ impl Actor {
         let Some(at) = self.permissions.iter().position(|open| open.request.id == id) else {
             return refused(format!("no permission request `{id}` is open"));
         };
-        let kind = self.permissions[at].request.options.iter().find(|one| one.id == option);
+        let kind = self.permissions[at]
+            .request
+            .options
+            .iter()
+            .find(|one| one.id == option);
         let Some(kind) = kind.map(|one| one.kind.clone()) else {
             return refused(format!("permission request `{id}` has no option `{option}`"));
         };
@@ -240,7 +266,8 @@ impl Actor {
     }
 
     fn answer(&mut self, asked: &OpenPermission, option: Option<&str>, by: &str) -> Result<(), End> {
-        self.connection.respond(&asked.rpc_id, &translate::permission_outcome(option))?;
+        self.connection
+            .respond(&asked.rpc_id, &translate::permission_outcome(option))?;
         self.log.push(SessionEventKind::PermissionAnswered {
             id: asked.request.id.clone(),
             option: option.map(str::to_owned),

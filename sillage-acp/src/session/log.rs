@@ -41,14 +41,27 @@ struct State {
 #[derive(Debug)]
 enum Old {
     /// Numbers from `first` to `last`.
-    Forgotten { first: u64, last: u64 },
-    Kept { number: u64, kind: SessionEventKind },
+    Forgotten {
+        first: u64,
+        last: u64,
+    },
+    Kept {
+        number: u64,
+        kind: SessionEventKind,
+    },
 }
 
 impl EventLog {
     /// An empty log whose chatter may cost `budget` bytes.
     pub(crate) fn new(budget: usize) -> Self {
-        Self { state: Mutex::new(State { first_recent: 1, ..State::default() }), news: Notify::new(), budget }
+        Self {
+            state: Mutex::new(State {
+                first_recent: 1,
+                ..State::default()
+            }),
+            news: Notify::new(),
+            budget,
+        }
     }
 
     /// Adds an event; nothing once the session has ended.
@@ -106,13 +119,17 @@ impl State {
         let at = self.old.partition_point(|old| old.last() < number);
         match self.old.get(at)? {
             Old::Kept { kind, .. } => Some(kind.clone()),
-            Old::Forgotten { .. } => Some(SessionEventKind::Note { text: FORGOTTEN.to_owned() }),
+            Old::Forgotten { .. } => Some(SessionEventKind::Note {
+                text: FORGOTTEN.to_owned(),
+            }),
         }
     }
 
     /// Moves the oldest recent event to the old ones, and forgets its words when it is chatter.
     fn retire_oldest(&mut self) {
-        let Some(kind) = self.recent.pop_front() else { return };
+        let Some(kind) = self.recent.pop_front() else {
+            return;
+        };
         let number = self.first_recent;
         self.first_recent += 1;
         self.bytes -= cost(&kind);
@@ -121,7 +138,10 @@ impl State {
         } else if let Some(Old::Forgotten { last, .. }) = self.old.last_mut() {
             *last = number;
         } else {
-            self.old.push(Old::Forgotten { first: number, last: number });
+            self.old.push(Old::Forgotten {
+                first: number,
+                last: number,
+            });
         }
     }
 }
@@ -136,6 +156,10 @@ impl Old {
 }
 
 /// What keeping an event costs against the budget: nothing for one that decides something.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a kind that is not known to be chatter is kept"
+)]
 fn cost(kind: &SessionEventKind) -> usize {
     let words = match kind {
         SessionEventKind::Text { text }
@@ -158,9 +182,16 @@ mod tests {
 
     fn event(n: usize, decisive: bool) -> SessionEventKind {
         if decisive {
-            SessionEventKind::Usage { usage: Usage { context_used: Some(n as u64), ..Usage::default() } }
+            SessionEventKind::Usage {
+                usage: Usage {
+                    context_used: Some(n as u64),
+                    ..Usage::default()
+                },
+            }
         } else {
-            SessionEventKind::Text { text: format!("piece {n}") }
+            SessionEventKind::Text {
+                text: format!("piece {n}"),
+            }
         }
     }
 

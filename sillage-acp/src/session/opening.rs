@@ -5,9 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde_json::Value;
-use sillage_core::ports::runtime::{
-    FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError,
-};
+use sillage_core::ports::runtime::{FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError};
 use sillage_core::time::human;
 use tokio::time::Instant;
 
@@ -34,21 +32,34 @@ pub(super) enum Failure {
 
 impl Failure {
     /// The error, with the agent's exit status and last words where they say something.
-    pub(super) fn into_error(self, plan: &Plan, status: Option<ExitStatus>, last_words: &str) -> RuntimeError {
+    pub(super) fn into_error(
+        self,
+        plan: &Plan,
+        status: Option<ExitStatus>,
+        last_words: &str,
+    ) -> RuntimeError {
         let agent = plan.choice.agent.name.as_str();
         match self {
             Failure::Closed => {
-                let words = format!("session {} was closed while it was being opened", plan.request.client_session_id);
+                let words = format!(
+                    "session {} was closed while it was being opened",
+                    plan.request.client_session_id
+                );
                 RuntimeError::Lost { words }
             }
             Failure::Refused(error) => error,
             Failure::Silent { method, waited } => {
                 let how = format!("did not answer `{method}` within {}", human(waited));
-                RuntimeError::Temporary { words: died(agent, &how, None, last_words), retry_after: None }
+                RuntimeError::Temporary {
+                    words: died(agent, &how, None, last_words),
+                    retry_after: None,
+                }
             }
             Failure::Gone { method, how } => {
                 let how = format!("{how} before it answered `{method}`");
-                RuntimeError::Permanent { words: died(agent, &how, status, last_words) }
+                RuntimeError::Permanent {
+                    words: died(agent, &how, status, last_words),
+                }
             }
         }
     }
@@ -59,17 +70,34 @@ pub(super) fn program(plan: &Plan) -> Program {
     let agent = &plan.choice.agent;
     let autocompact = plan.request.autocompact_tokens.map(|tokens| tokens.to_string());
     let values = [
-        ("{model}", Some(plan.choice.model.as_str()).filter(|model| *model != "default")),
+        (
+            "{model}",
+            Some(plan.choice.model.as_str()).filter(|model| *model != "default"),
+        ),
         ("{effort}", plan.choice.effort.as_deref()),
         ("{autocompact_tokens}", autocompact.as_deref()),
     ];
     let mut words = plan.options.launcher_words();
     words.push(agent.command.clone().into());
-    words.extend(agent.args.iter().filter_map(|arg| fill(arg, &values)).map(OsString::from));
+    words.extend(
+        agent
+            .args
+            .iter()
+            .filter_map(|arg| fill(arg, &values))
+            .map(OsString::from),
+    );
     let mut environment = plan.options.inherited.clone();
-    let own = agent.env.iter().filter_map(|(name, value)| Some((name.into(), fill(value, &values)?.into())));
+    let own = agent
+        .env
+        .iter()
+        .filter_map(|(name, value)| Some((name.into(), fill(value, &values)?.into())));
     environment.extend(own);
-    Program { agent: agent.name.clone(), words, environment, folder: plan.request.workspace.clone() }
+    Program {
+        agent: agent.name.clone(),
+        words,
+        environment,
+        folder: plan.request.workspace.clone(),
+    }
 }
 
 /// Replaces placeholders; none when one of them has no value.
@@ -117,7 +145,11 @@ impl Actor {
             agent: self.agent().to_owned(),
             pid: Some(self.process.pid()),
         };
-        Ok(FoundSession { opened, restarted: again, in_flight })
+        Ok(FoundSession {
+            opened,
+            restarted: again,
+            in_flight,
+        })
     }
 
     async fn initialize(&mut self) -> Result<Capabilities, Failure> {
@@ -127,8 +159,9 @@ impl Actor {
             return Ok(can);
         }
         let agent = self.agent();
-        let words =
-            format!("agent `{agent}` speaks version {version} of ACP, and only version {PROTOCOL_VERSION} is known");
+        let words = format!(
+            "agent `{agent}` speaks version {version} of ACP, and only version {PROTOCOL_VERSION} is known"
+        );
         Err(Failure::Refused(RuntimeError::Permanent { words }))
     }
 
@@ -182,16 +215,21 @@ impl Actor {
             }
         }
         let words = last.unwrap_or_else(|| {
-            format!("agent `{}` can neither load nor resume an earlier session", self.agent())
+            format!(
+                "agent `{}` can neither load nor resume an earlier session",
+                self.agent()
+            )
         });
         Err(Failure::Refused(RuntimeError::Lost { words }))
     }
 
     /// The words of an error by which a session is lost. One that passes is an error of its own: the session is kept.
     fn not_brought_back(&self, error: &RpcError) -> Result<String, Failure> {
-        match classify::rpc_error(self.agent(), error, crate::runtime::now()) {
-            RuntimeError::Permanent { words } => Ok(words),
-            passing => Err(Failure::Refused(passing)),
+        let error = classify::rpc_error(self.agent(), error, crate::runtime::now());
+        if let RuntimeError::Permanent { words } = error {
+            Ok(words)
+        } else {
+            Err(Failure::Refused(error))
         }
     }
 
@@ -233,7 +271,9 @@ impl Actor {
     }
 
     async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Failure> {
-        self.ask_raw(method, params).await?.map_err(|error| self.refused(&error))
+        self.ask_raw(method, params)
+            .await?
+            .map_err(|error| self.refused(&error))
     }
 
     /// Asks and waits for the answer, handling what comes before it.
@@ -249,7 +289,10 @@ impl Actor {
         };
         match answered {
             Ok(Some(outcome)) => Ok(outcome),
-            Ok(None) => Err(Failure::Silent { method, waited: self.plan.options.start_timeout }),
+            Ok(None) => Err(Failure::Silent {
+                method,
+                waited: self.plan.options.start_timeout,
+            }),
             Err(end) => match self.explain(end).await {
                 End::Closed => Err(Failure::Closed),
                 End::Lost(how) | End::Cut(how) => Err(Failure::Gone { method, how }),
@@ -278,9 +321,15 @@ impl Actor {
                 () = tokio::time::sleep_until(deadline) => return Ok(None),
             };
             match incoming {
-                Incoming::Response { id, outcome } if id.as_u64() == Some(request) => return Ok(Some(outcome)),
+                Incoming::Response { id, outcome } if id.as_u64() == Some(request) => {
+                    return Ok(Some(outcome));
+                }
                 Incoming::Damaged(words) => return Err(End::Lost(format!("wrote {words}"))),
-                incoming => self.arrived(incoming)?,
+                incoming @ (Incoming::Response { .. }
+                | Incoming::Request { .. }
+                | Incoming::Notification { .. }
+                | Incoming::Noise(_)
+                | Incoming::Closed(_)) => self.arrived(incoming)?,
             }
         }
     }

@@ -40,15 +40,25 @@ impl FinalText {
 
     /// The last message after the last tool call; all that was said after it, or at all, where that is blank.
     pub(super) fn finish(self) -> String {
-        let FinalText { all, since_tool, last_message, .. } = self;
-        [last_message, since_tool].into_iter().find(|text| !text.trim().is_empty()).unwrap_or(all)
+        let FinalText {
+            all,
+            since_tool,
+            last_message,
+            ..
+        } = self;
+        [last_message, since_tool]
+            .into_iter()
+            .find(|text| !text.trim().is_empty())
+            .unwrap_or(all)
     }
 }
 
 fn forget_start(text: &mut String) {
     if text.len() > KEPT {
         let excess = text.len() - KEPT;
-        let cut = (excess..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(excess);
+        let cut = (excess..text.len())
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(excess);
         text.drain(..cut);
     }
 }
@@ -145,17 +155,34 @@ mod tests {
         let replay = |pieces: &[(bool, &str)]| {
             let mut replay = Replay::default();
             for (user, text) in pieces {
-                if *user { replay.asked(text, None) } else { replay.said(text, None) }
+                if *user {
+                    replay.asked(text, None)
+                } else {
+                    replay.said(text, None)
+                }
             }
             replay
         };
         let user = true;
         let agent = false;
-        let whole = [(user, "first"), (agent, "one"), (user, "do "), (user, "this"), (agent, "do"), (agent, "ne")];
-        assert_eq!(replay(&whole).fate("do this"), MessageFate::Replayed("done".to_owned()));
+        let whole = [
+            (user, "first"),
+            (agent, "one"),
+            (user, "do "),
+            (user, "this"),
+            (agent, "do"),
+            (agent, "ne"),
+        ];
+        assert_eq!(
+            replay(&whole).fate("do this"),
+            MessageFate::Replayed("done".to_owned())
+        );
         assert_eq!(replay(&whole).fate("first"), MessageFate::Unknown);
         assert_eq!(replay(&whole).fate("never"), MessageFate::NotReceived);
-        assert_eq!(replay(&[(user, "do this")]).fate("do this"), MessageFate::Replayed(String::new()));
+        assert_eq!(
+            replay(&[(user, "do this")]).fate("do this"),
+            MessageFate::Replayed(String::new())
+        );
         assert_eq!(replay(&[(agent, "done")]).fate("do this"), MessageFate::Unknown);
     }
 }

@@ -66,19 +66,33 @@ impl Actor {
                 return Ok(());
             }
             let words = format!("message {id} came before with another text");
-            return Err(Unable::Refused(RuntimeError::Conflict { words, fields: vec!["text".to_owned()] }));
+            return Err(Unable::Refused(RuntimeError::Conflict {
+                words,
+                fields: vec!["text".to_owned()],
+            }));
         }
         if let Turn::Answering(turn) = &self.turn {
             let words = format!("message {} is being answered", turn.message);
-            return Err(Unable::Refused(RuntimeError::Conflict { words, fields: Vec::new() }));
+            return Err(Unable::Refused(RuntimeError::Conflict {
+                words,
+                fields: Vec::new(),
+            }));
         }
         let session = self.session.clone().unwrap_or_default();
         let prompt = translate::prompt(&session, &message.text);
-        let request =
-            self.connection.request("session/prompt", &prompt).map_err(|error| Unable::Over(error.into()))?;
+        let request = self
+            .connection
+            .request("session/prompt", &prompt)
+            .map_err(|error| Unable::Over(error.into()))?;
         self.messages.insert(id, message.text.clone());
         let text = FinalText::default();
-        self.turn = Turn::Answering(Answering { message: id, request, text, cancelled: None, refused: false });
+        self.turn = Turn::Answering(Answering {
+            message: id,
+            request,
+            text,
+            cancelled: None,
+            refused: false,
+        });
         Ok(())
     }
 
@@ -112,7 +126,10 @@ impl Actor {
             Err(_) if turn.cancelled.is_some() => StopReason::Cancelled,
             Err(error) => {
                 let error = classify::rpc_error(self.agent(), &error, crate::runtime::now());
-                return SessionEventKind::Error { message: Some(message), error };
+                return SessionEventKind::Error {
+                    message: Some(message),
+                    error,
+                };
             }
         };
         // Whether it was cancelled is what we know, not what the agent says: some answer a cancelled prompt
@@ -125,18 +142,32 @@ impl Actor {
             (false, StopReason::Cancelled) => StopReason::Other("cancelled by the agent".to_owned()),
             (false, stop) => stop,
         };
-        let answer = Answer { text: turn.text.finish(), stop, usage: self.usage };
+        let answer = Answer {
+            text: turn.text.finish(),
+            stop,
+            usage: self.usage,
+        };
         SessionEventKind::Answer { message, answer }
     }
 
     /// Fails the message being answered, and asks the agent to leave it: something that it wrote was lost (A4).
     pub(super) fn give_up(&mut self, words: &str) -> Result<(), End> {
-        let Turn::Answering(turn) = std::mem::take(&mut self.turn) else { return Ok(()) };
+        let Turn::Answering(turn) = std::mem::take(&mut self.turn) else {
+            return Ok(());
+        };
         let words = format!("agent `{}` wrote {words}", self.agent());
         let error = RuntimeError::Permanent { words };
-        self.log.push(SessionEventKind::Error { message: Some(turn.message), error });
-        let deadline = turn.cancelled.unwrap_or_else(|| Instant::now() + self.plan.options.cancel_grace);
-        self.turn = Turn::GivenUp { request: turn.request, deadline };
+        self.log.push(SessionEventKind::Error {
+            message: Some(turn.message),
+            error,
+        });
+        let deadline = turn
+            .cancelled
+            .unwrap_or_else(|| Instant::now() + self.plan.options.cancel_grace);
+        self.turn = Turn::GivenUp {
+            request: turn.request,
+            deadline,
+        };
         self.cancel_permissions();
         self.notify_cancel()
     }
@@ -154,19 +185,25 @@ impl Actor {
 
     fn notify_cancel(&mut self) -> Result<(), End> {
         let session = self.session.clone().unwrap_or_default();
-        Ok(self.connection.notify("session/cancel", &translate::cancel(&session))?)
+        Ok(self
+            .connection
+            .notify("session/cancel", &translate::cancel(&session))?)
     }
 
     /// The agent has not stopped in time: it is ended.
     pub(super) fn grace_is_over(&mut self) -> End {
         let grace = self.plan.options.cancel_grace;
-        End::Lost(format!("did not stop within {} of being asked to", sillage_core::time::human(grace)))
+        End::Lost(format!(
+            "did not stop within {} of being asked to",
+            sillage_core::time::human(grace)
+        ))
     }
 
     /// Adds what is newly known of usage: totals replace, a turn's own tokens add up.
     pub(super) fn add_usage(&mut self, totals: Usage, turn: Usage) {
         let sum = |so_far: Option<u64>, more: Option<u64>| {
-            more.map(|more| so_far.unwrap_or(0).saturating_add(more)).or(so_far)
+            more.map(|more| so_far.unwrap_or(0).saturating_add(more))
+                .or(so_far)
         };
         let before = self.usage;
         if totals.input_tokens.is_none() && totals.output_tokens.is_none() {

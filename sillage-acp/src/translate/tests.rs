@@ -3,7 +3,13 @@ use super::*;
 #[test]
 fn updates_that_are_unknown_or_broken_become_notes() {
     let known = json!({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "hi"}});
-    assert_eq!(update(&known), Update::Said { text: "hi".to_owned(), message: Some("m".to_owned()) });
+    assert_eq!(
+        update(&known),
+        Update::Said {
+            text: "hi".to_owned(),
+            message: Some("m".to_owned())
+        }
+    );
     let strange = [
         json!({"sessionUpdate": "brand_new_kind", "x": 1}),
         json!({"sessionUpdate": "tool_call", "title": "no id"}),
@@ -12,9 +18,15 @@ fn updates_that_are_unknown_or_broken_become_notes() {
         Value::Null,
     ];
     for raw in strange {
-        assert!(matches!(update(&raw), Update::Chatter(SessionEventKind::Note { .. })), "{raw}");
+        assert!(
+            matches!(update(&raw), Update::Chatter(SessionEventKind::Note { .. })),
+            "{raw}"
+        );
     }
-    assert_eq!(update(&json!({"sessionUpdate": "session_info_update", "title": "t"})), Update::Nothing);
+    assert_eq!(
+        update(&json!({"sessionUpdate": "session_info_update", "title": "t"})),
+        Update::Nothing
+    );
 }
 
 #[test]
@@ -22,9 +34,17 @@ fn a_tool_call_is_read_as_far_as_it_goes() {
     let raw = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "kind": "brand_new", "status": 7,
         "locations": [{"path": "/a"}, {"line": 1}], "content": [{"type": "diff", "path": "/b", "newText": ""},
         {"type": "content", "path": "/c"}], "rawInput": null});
-    let Update::Tool { id, status, facts } = update(&raw) else { panic!("no tool call") };
-    assert_eq!((id.as_str(), status, facts.kind.as_deref()), ("t", None, Some("brand_new")));
-    assert_eq!((facts.locations, facts.diffs), (vec!["/a".into()], vec!["/b".into()]));
+    let Update::Tool { id, status, facts } = update(&raw) else {
+        panic!("no tool call")
+    };
+    assert_eq!(
+        (id.as_str(), status, facts.kind.as_deref()),
+        ("t", None, Some("brand_new"))
+    );
+    assert_eq!(
+        (facts.locations, facts.diffs),
+        (vec!["/a".into()], vec!["/b".into()])
+    );
     assert_eq!(facts.raw_input, None);
 }
 
@@ -39,23 +59,42 @@ fn a7_usage_comes_from_what_is_given_and_the_rest_is_unknown() {
     };
     assert_eq!(update(&raw), Update::Used(expected));
     let credits = json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": -1, "currency": "credits"}});
-    assert_eq!(update(&credits), Update::Used(Usage { context_used: Some(1), ..Usage::default() }));
+    assert_eq!(
+        update(&credits),
+        Update::Used(Usage {
+            context_used: Some(1),
+            ..Usage::default()
+        })
+    );
 
-    let end = prompt_end(&json!({"stopReason": "end_turn", "usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 0}}));
-    assert_eq!((end.totals.input_tokens, end.totals.cache_read_tokens), (Some(20), Some(0)));
+    let end = prompt_end(
+        &json!({"stopReason": "end_turn", "usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 0}}),
+    );
+    assert_eq!(
+        (end.totals.input_tokens, end.totals.cache_read_tokens),
+        (Some(20), Some(0))
+    );
     assert!(end.turn.is_unknown());
     let end = prompt_end(&json!({"stopReason": "cancelled", "usage": {"inputTokens": 0, "outputTokens": 0}}));
     assert!(end.totals.is_unknown());
-    let end = prompt_end(&json!({"stopReason": "end_turn", "usage": null, "_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 2}}}}));
+    let end = prompt_end(
+        &json!({"stopReason": "end_turn", "usage": null, "_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 2}}}}),
+    );
     assert_eq!((end.turn.input_tokens, end.totals.is_unknown()), (Some(5), true));
 }
 
 #[test]
 fn stop_reasons_are_words() {
-    assert_eq!(prompt_end(&json!({"stopReason": "budget"})).stop, StopReason::Other("budget".to_owned()));
+    assert_eq!(
+        prompt_end(&json!({"stopReason": "budget"})).stop,
+        StopReason::Other("budget".to_owned())
+    );
     assert_eq!(prompt_end(&json!({})).stop, StopReason::Other(String::new()));
     assert_eq!(prompt_end(&Value::Null).stop, StopReason::Other(String::new()));
-    assert_eq!(prompt_end(&json!({"stopReason": "refusal"})).stop, StopReason::Refusal);
+    assert_eq!(
+        prompt_end(&json!({"stopReason": "refusal"})).stop,
+        StopReason::Refusal
+    );
 }
 
 #[test]
@@ -82,6 +121,15 @@ fn what_a_session_shows_of_its_model_is_read_from_both_ways() {
 fn capabilities_are_read_from_the_raw_answer() {
     let (version, can) = capabilities(&json!({"protocolVersion": 1,
         "agentCapabilities": {"loadSession": true, "sessionCapabilities": {"resume": {}}}}));
-    assert_eq!((version, can), (json!(1), Capabilities { load: true, resume: true }));
+    assert_eq!(
+        (version, can),
+        (
+            json!(1),
+            Capabilities {
+                load: true,
+                resume: true
+            }
+        )
+    );
     assert_eq!(capabilities(&json!({})).1, Capabilities::default());
 }

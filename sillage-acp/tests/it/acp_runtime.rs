@@ -38,7 +38,7 @@ prompts:
   - { match: please answer, times: always, steps: [
       say: first, tool: { id: t1, title: look, kind: read }, tool: { id: t1, status: completed },
       say: { text: the answer, chunks: 2 }, turn_usage: { input: 30, output: 5 } ] }
-  - { match: please be silent, times: always, steps: [silent] }
+  - { match: please be silent, times: always, steps: [silent: until_cancelled] }
   - { match: please ask me, times: always, steps: [
       ask: { title: edit asked.txt, kind: edit, paths: [asked.txt], allowed: [say: allowed], rejected: [say: refused] } ] }
   - { match: please be overloaded, times: always, steps: [
@@ -61,8 +61,16 @@ impl Theatre {
     fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("script.yaml"), script).expect("a script file");
-        let model = AgentModel { id: Some("fake-1".to_owned()), efforts: Some(Vec::new()) };
-        let args = ["--script", &path(&folder, "script.yaml"), "--record", &path(&folder, "record")];
+        let model = AgentModel {
+            id: Some("fake-1".to_owned()),
+            efforts: Some(Vec::new()),
+        };
+        let args = [
+            "--script",
+            &path(&folder, "script.yaml"),
+            "--record",
+            &path(&folder, "record"),
+        ];
         let args = args.map(str::to_owned).to_vec();
         let agent = AgentCommand {
             name: "scripted".to_owned(),
@@ -72,7 +80,11 @@ impl Theatre {
             models: [("fake".to_owned(), model)].into(),
             ..AgentCommand::default()
         };
-        Self { folder, options: Options::default(), agent }
+        Self {
+            folder,
+            options: Options::default(),
+            agent,
+        }
     }
 
     /// A theatre whose agent has the model that is asked for, and plays these steps at every prompt.
@@ -83,7 +95,9 @@ impl Theatre {
     /// The same with more of the script before its steps.
     fn with(head: &str, steps: &str) -> Self {
         let model = "options: [{ id: m, category: model, values: [fake-1] }]";
-        Self::new(&format!("{model}\n{head}\nprompts:\n  - times: always\n    steps:\n{steps}\n"))
+        Self::new(&format!(
+            "{model}\n{head}\nprompts:\n  - times: always\n    steps:\n{steps}\n"
+        ))
     }
 
     fn path(&self, name: &str) -> String {
@@ -101,20 +115,28 @@ impl Theatre {
             model: "fake".to_owned(),
             effort: "low".to_owned(),
             workspace: folder.clone(),
-            filesystem_scope: Folders { read: Vec::new(), write: vec![folder] },
+            filesystem_scope: Folders {
+                read: Vec::new(),
+                write: vec![folder],
+            },
             permissions,
             autocompact_tokens: None,
         }
     }
 
     async fn scene(&self) -> Scene {
-        self.scene_of(self.request(PermissionPolicy::AllowInFolders)).await
+        self.scene_of(self.request(PermissionPolicy::AllowInFolders))
+            .await
     }
 
     async fn scene_of(&self, request: SessionRequest) -> Scene {
         let runtime = self.runtime();
         runtime.open(&request).await.expect("open");
-        Scene { runtime, id: request.client_session_id, request }
+        Scene {
+            runtime,
+            id: request.client_session_id,
+            request,
+        }
     }
 
     fn record(&self) -> Vec<Entry> {
@@ -132,17 +154,22 @@ impl Theatre {
 
     /// The processes that agents of this theatre were and started.
     fn processes(&self) -> Vec<u32> {
-        let started = self.record().into_iter().filter_map(|entry| match entry.event {
-            Event::Started { .. } => Some(entry.pid),
-            Event::Spawned { child, .. } => Some(child),
-            _ => None,
+        let record = self.record();
+        let started = record.iter().filter_map(|entry| {
+            let Event::Spawned { child, .. } = entry.event else {
+                return matches!(entry.event, Event::Started { .. }).then_some(entry.pid);
+            };
+            Some(child)
         });
         started.collect()
     }
 
     /// Every frame of ours is as the schema wants it.
     fn check_frames(&self) {
-        assert_eq!(faults(&frames(&self.record()), Side::Client), Vec::<String>::new());
+        assert_eq!(
+            faults(&frames(&self.record()), Side::Client),
+            Vec::<String>::new()
+        );
     }
 }
 
@@ -153,7 +180,8 @@ fn path(folder: &TempDir, name: &str) -> String {
 /// Whether the process runs: one that ended and was not reaped does not.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// An open session.
@@ -189,35 +217,23 @@ impl Scene {
 
     async fn end_of(&self, message: &MessageRequest) -> Result<Answer, RuntimeError> {
         let id = message.client_message_id;
-        let ended = |kind: &SessionEventKind| match kind {
-            SessionEventKind::Answer { message, .. } => *message == id,
-            SessionEventKind::Error { message, .. } => *message == Some(id),
-            _ => false,
+        let ended = |kind: &SessionEventKind| {
+            let answered = matches!(kind, SessionEventKind::Answer { message, .. } if *message == id);
+            answered || matches!(kind, SessionEventKind::Error { message, .. } if *message == Some(id))
         };
-        match self.until(ended).await.pop().expect("an event").kind {
-            SessionEventKind::Answer { answer, .. } => Ok(answer),
-            SessionEventKind::Error { error, .. } => Err(error),
-            kind => panic!("not an end: {kind:?}"),
+        let last = self.until(ended).await.pop().expect("an event").kind;
+        if let SessionEventKind::Error { error, .. } = last {
+            return Err(error);
         }
+        let SessionEventKind::Answer { answer, .. } = last else {
+            panic!("not an end: {last:?}")
+        };
+        Ok(answer)
     }
 
     async fn answer(&self, text: &str) -> Result<Answer, RuntimeError> {
         let message = self.say(text).await;
         self.end_of(&message).await
-    }
-
-    async fn notes(&self) -> Vec<String> {
-        let stream = self.runtime.events(self.id, 0).await.expect("events");
-        let now = futures_util::stream::unfold(stream, |mut stream| async move {
-            let next = futures_util::FutureExt::now_or_never(stream.next()).flatten()?;
-            Some((next, stream))
-        });
-        let events: Vec<SessionEvent> = now.collect().await;
-        let notes = events.into_iter().filter_map(|event| match event.kind {
-            SessionEventKind::Note { text } => Some(text),
-            _ => None,
-        });
-        notes.collect()
     }
 
     async fn close(self) {
@@ -226,7 +242,10 @@ impl Scene {
 }
 
 fn message(text: &str) -> MessageRequest {
-    MessageRequest { client_message_id: ClientMessageId(Uuid::new_v4()), text: text.to_owned() }
+    MessageRequest {
+        client_message_id: ClientMessageId(Uuid::new_v4()),
+        text: text.to_owned(),
+    }
 }
 
 struct AcpStage {
@@ -235,7 +254,9 @@ struct AcpStage {
 
 impl AcpStage {
     fn new() -> Self {
-        Self { theatre: Theatre::new(SUITE) }
+        Self {
+            theatre: Theatre::new(SUITE),
+        }
     }
 }
 
@@ -256,7 +277,10 @@ impl Stage for AcpStage {
 
     fn times_asked(&self, text: &str) -> usize {
         let prompts = self.theatre.received("session/prompt");
-        prompts.iter().filter(|params| params["prompt"][0]["text"] == text).count()
+        prompts
+            .iter()
+            .filter(|params| params["prompt"][0]["text"] == text)
+            .count()
     }
 }
 
@@ -281,7 +305,10 @@ async fn eventually(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(crate::peer::LIMIT, wait).await.is_ok(), "never: {what}");
+    assert!(
+        tokio::time::timeout(crate::peer::LIMIT, wait).await.is_ok(),
+        "never: {what}"
+    );
 }
 
 /// A file that an agent wrote.

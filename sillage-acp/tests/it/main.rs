@@ -1,6 +1,7 @@
 //! Tests of the crate that need processes or the official schema of the protocol.
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod acp_runtime;
 #[cfg(test)]
 mod peer;

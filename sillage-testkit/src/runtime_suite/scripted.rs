@@ -27,7 +27,10 @@ impl ScriptedStage {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let texts = Arc::clone(&asked);
         let runtime = ScriptedRuntime::new(move |asked| {
-            texts.lock().unwrap_or_else(PoisonError::into_inner).push(asked.message.text.clone());
+            texts
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(asked.message.text.clone());
             reply(asked)
         });
         let offer = ModelOffer {
@@ -36,7 +39,10 @@ impl ScriptedStage {
             efforts: Vec::new(),
             account: "scripted".to_owned(),
         };
-        Self { runtime: runtime.offering(vec![offer]), asked }
+        Self {
+            runtime: runtime.offering(vec![offer]),
+            asked,
+        }
     }
 }
 
@@ -62,7 +68,10 @@ impl Stage for ScriptedStage {
             model: "fake".to_owned(),
             effort: "low".to_owned(),
             workspace: "/nowhere".into(),
-            filesystem_scope: Folders { read: Vec::new(), write: vec!["/nowhere".into()] },
+            filesystem_scope: Folders {
+                read: Vec::new(),
+                write: vec!["/nowhere".into()],
+            },
             permissions,
             autocompact_tokens: None,
         }
@@ -80,13 +89,20 @@ fn reply(asked: &Asked<'_>) -> Reply {
     match () {
         () if is(Act::Answer) => answer(),
         () if is(Act::Silence) => Reply::Silent,
-        () if is(Act::Permission) => {
-            Reply::permission("p1", "edit asked.txt", Reply::text("allowed"), Reply::text("refused"))
-        }
-        () if is(Act::Overload) => {
-            Reply::Fail(RuntimeError::Temporary { words: words(), retry_after: None })
-        }
-        () if is(Act::Quota) => Reply::Fail(RuntimeError::Quota { words: words(), resets_at: None }),
+        () if is(Act::Permission) => Reply::permission(
+            "p1",
+            "edit asked.txt",
+            Reply::text("allowed"),
+            Reply::text("refused"),
+        ),
+        () if is(Act::Overload) => Reply::Fail(RuntimeError::Temporary {
+            words: words(),
+            retry_after: None,
+        }),
+        () if is(Act::Quota) => Reply::Fail(RuntimeError::Quota {
+            words: words(),
+            resets_at: None,
+        }),
         () if is(Act::SignIn) => Reply::Fail(RuntimeError::SignIn { words: words() }),
         () if is(Act::Death) => Reply::Die("it died".to_owned()),
         () => Reply::Fail(RuntimeError::Permanent { words: words() }),
@@ -94,8 +110,14 @@ fn reply(asked: &Asked<'_>) -> Reply {
 }
 
 fn answer() -> Reply {
-    let usage = Usage { input_tokens: Some(30), output_tokens: Some(5), ..Usage::default() };
-    let text = |text: &str| SessionEventKind::Text { text: text.to_owned() };
+    let usage = Usage {
+        input_tokens: Some(30),
+        output_tokens: Some(5),
+        ..Usage::default()
+    };
+    let text = |text: &str| SessionEventKind::Text {
+        text: text.to_owned(),
+    };
     let tool = SessionEventKind::Tool {
         id: "t1".to_owned(),
         title: "look".to_owned(),
@@ -103,6 +125,10 @@ fn answer() -> Reply {
     };
     Reply::Answer {
         before: vec![text("first"), tool, text("the answer")],
-        answer: Answer { text: "the answer".to_owned(), stop: StopReason::EndTurn, usage },
+        answer: Answer {
+            text: "the answer".to_owned(),
+            stop: StopReason::EndTurn,
+            usage,
+        },
     }
 }

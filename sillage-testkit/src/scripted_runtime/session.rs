@@ -233,7 +233,13 @@ impl Session {
 
 impl State {
     fn alive(&self) -> Result<(), RuntimeError> {
-        if self.ended { Err(RuntimeError::Lost { words: "the session is over".to_owned() }) } else { Ok(()) }
+        if self.ended {
+            Err(RuntimeError::Lost {
+                words: "the session is over".to_owned(),
+            })
+        } else {
+            Ok(())
+        }
     }
 
     fn answer(&mut self, message: ClientMessageId, before: Vec<SessionEventKind>, mut answer: Answer) {

@@ -8,7 +8,10 @@ async fn refused(theatre: &Theatre) -> RuntimeError {
     let error = within(runtime.open(&request)).await.expect_err("it opens");
     assert!(!theatre.processes().into_iter().any(runs), "a process is left");
     let again = runtime.events(request.client_session_id, 0).await.map(|_| ());
-    assert!(matches!(again, Err(RuntimeError::Lost { .. })), "a session that did not open is known");
+    assert!(
+        matches!(again, Err(RuntimeError::Lost { .. })),
+        "a session that did not open is known"
+    );
     error
 }
 
@@ -18,7 +21,12 @@ async fn p4_an_agent_that_exits_at_start_is_quoted() {
     let error = refused(&theatre).await;
     let words = "agent `scripted` ended by itself before it answered `initialize` (exit status: 3); \
                  its last words: fatal: no api key";
-    assert_eq!(error, RuntimeError::Permanent { words: words.to_owned() });
+    assert_eq!(
+        error,
+        RuntimeError::Permanent {
+            words: words.to_owned()
+        }
+    );
 }
 
 #[tokio::test]
@@ -33,11 +41,18 @@ async fn p5_a_slow_start_is_no_failure() {
 #[tokio::test]
 async fn what_is_not_answered_in_time_passes() {
     for method in ["initialize", "session/new"] {
-        let mut theatre = Theatre::new(&format!("start: {{ stderr: thinking }}\nmethods: {{ {method}: {{ silent: true }} }}"));
+        let mut theatre = Theatre::new(&format!(
+            "start: {{ stderr: thinking }}\nmethods: {{ {method}: {{ silent: true }} }}"
+        ));
         theatre.options.start_timeout = Duration::from_millis(1500);
         let error = refused(&theatre).await;
-        let RuntimeError::Temporary { words, .. } = error else { panic!("{error:?}") };
-        assert!(words.starts_with(&format!("agent `scripted` did not answer `{method}` within 1.5s")), "{words}");
+        let RuntimeError::Temporary { words, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert!(
+            words.starts_with(&format!("agent `scripted` did not answer `{method}` within 1.5s")),
+            "{words}"
+        );
         assert!(words.ends_with("its last words: thinking"), "{words}");
     }
 }
@@ -61,10 +76,17 @@ async fn a_missing_program_is_named() {
     theatre.agent.command = "no-such-agent-anywhere".to_owned();
     let error = refused(&theatre).await;
     let words = "agent `scripted`: there is no program `no-such-agent-anywhere`; install it or correct the agent's `command`";
-    assert_eq!(error, RuntimeError::Permanent { words: words.to_owned() });
+    assert_eq!(
+        error,
+        RuntimeError::Permanent {
+            words: words.to_owned()
+        }
+    );
     let theatre = Theatre::new("{}");
-    let request =
-        SessionRequest { workspace: "/no/such/folder".into(), ..theatre.request(PermissionPolicy::Deny) };
+    let request = SessionRequest {
+        workspace: "/no/such/folder".into(),
+        ..theatre.request(PermissionPolicy::Deny)
+    };
     let error = theatre.runtime().open(&request).await.expect_err("it opens");
     assert!(error.to_string().contains("there is no such folder"), "{error}");
 }
@@ -80,7 +102,11 @@ async fn a_session_that_did_not_open_may_be_asked_for_again() {
     // The next process counts the uses of the method anew, or goes on counting: it opens in one of the next tries.
     let mut opened = runtime.open(&request).await;
     if opened.is_err() {
-        std::fs::write(theatre.path("script.yaml"), "options: [{ id: m, category: model, values: [fake-1] }]").expect("written");
+        std::fs::write(
+            theatre.path("script.yaml"),
+            "options: [{ id: m, category: model, values: [fake-1] }]",
+        )
+        .expect("written");
         opened = runtime.open(&request).await;
     }
     opened.expect("open");
@@ -97,7 +123,9 @@ async fn a_session_can_be_closed_while_it_opens() {
         async move { runtime.open(&request).await }
     });
     eventually("the agent starts", || !theatre.received("initialize").is_empty()).await;
-    within(runtime.close(request.client_session_id)).await.expect("close");
+    within(runtime.close(request.client_session_id))
+        .await
+        .expect("close");
     let outcome = within(opening).await.expect("no panic");
     assert!(matches!(outcome, Err(RuntimeError::Lost { .. })), "{outcome:?}");
     assert!(!theatre.processes().into_iter().any(runs));
@@ -108,11 +136,14 @@ async fn c14_the_environment_is_chosen() {
     let mut theatre = Theatre::playing("      - say: hello");
     theatre.agent.env = [("OWN".to_owned(), "for {model}".to_owned())].into();
     let secret = ["SILLAGE_TOKEN", "GIT_DIR", "SOME_API_KEY", "PATH", "LC_TIME"];
-    theatre.options.inherited = sillage_acp::inherited_environment(secret.map(|name| (name.into(), "x".into())));
+    theatre.options.inherited =
+        sillage_acp::inherited_environment(secret.map(|name| (name.into(), "x".into())));
     let scene = theatre.scene().await;
-    let env = theatre.record().into_iter().find_map(|entry| match entry.event {
-        Event::Started { env, .. } => Some(env),
-        _ => None,
+    let env = theatre.record().into_iter().find_map(|entry| {
+        let Event::Started { env, .. } = entry.event else {
+            return None;
+        };
+        Some(env)
     });
     assert_eq!(env.expect("a start"), ["LC_TIME", "OWN", "PATH"]);
     scene.close().await;

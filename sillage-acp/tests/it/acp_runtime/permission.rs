@@ -14,22 +14,34 @@ async fn text(theatre: &Theatre, request: SessionRequest) -> String {
 
 #[tokio::test]
 async fn r21_edits_stay_in_the_folders_and_out_of_read_only_sessions() {
-    let inside = Theatre::playing("      - write: { path: a.txt, content: x, ask: true }\n      - say: \"{{permission}}\"");
+    let inside = Theatre::playing(
+        "      - write: { path: a.txt, content: x, ask: true }\n      - say: \"{{permission}}\"",
+    );
     let request = inside.request(PermissionPolicy::AllowInFolders);
     assert_eq!(text(&inside, request).await, "allow");
     assert_eq!(written(inside.folder.path(), "a.txt").as_deref(), Some("x"));
 
     let outside = tempfile::tempdir().expect("a folder");
     let place = outside.path().join("b.txt");
-    let steps = format!("      - write: {{ path: {}, content: x, ask: true }}\n      - say: \"{{{{permission}}}}\"", place.display());
+    let steps = format!(
+        "      - write: {{ path: {}, content: x, ask: true }}\n      - say: \"{{{{permission}}}}\"",
+        place.display()
+    );
     let theatre = Theatre::playing(&steps);
     let request = theatre.request(PermissionPolicy::AllowInFolders);
     assert_eq!(text(&theatre, request).await, "reject");
     assert!(!place.exists());
 
     let mut read_only = inside.request(PermissionPolicy::Ask);
-    read_only.filesystem_scope = Folders { read: vec![read_only.workspace.clone()], write: Vec::new() };
-    assert_eq!(text(&inside, read_only).await, "reject", "a person is asked what is refused anyway");
+    read_only.filesystem_scope = Folders {
+        read: vec![read_only.workspace.clone()],
+        write: Vec::new(),
+    };
+    assert_eq!(
+        text(&inside, read_only).await,
+        "reject",
+        "a person is asked what is refused anyway"
+    );
 }
 
 #[tokio::test]
@@ -41,7 +53,9 @@ async fn what_is_not_known_is_refused() {
         "kind: edit, paths: [a.txt], options: [{ id: always, kind: allow_always }, { id: reject, kind: reject_once }]",
     ];
     for (n, ask) in cases.into_iter().enumerate() {
-        let theatre = Theatre::playing(&format!("      - ask: {{ {ask} }}\n      - say: \"{{{{permission}}}}\""));
+        let theatre = Theatre::playing(&format!(
+            "      - ask: {{ {ask} }}\n      - say: \"{{{{permission}}}}\""
+        ));
         let request = theatre.request(PermissionPolicy::AllowInFolders);
         let expected = if n == 3 { "cancelled" } else { "reject" };
         let scene = theatre.scene_of(request).await;
