@@ -49,6 +49,13 @@ impl Git {
         Self::with(Some(program))
     }
 
+    /// Takes this folder as the person's home, where global settings are read.
+    pub(crate) fn set_home(&mut self, home: &Path) {
+        self.environment
+            .retain(|(key, _)| !matches!(*key, "HOME" | "XDG_CONFIG_HOME" | "USERPROFILE"));
+        self.environment.push(("HOME", home.as_os_str().to_owned()));
+    }
+
     fn with(program: Option<PathBuf>) -> Self {
         Self {
             program,
