@@ -67,7 +67,7 @@ impl Git {
     /// A call whose first words are `words`, e.g. `worktree add`; errors name it so.
     pub(crate) async fn call(&self, words: &'static str, folder: &Path) -> Result<Call, WorkspaceError> {
         let version = *self.version.get_or_try_init(|| self.checked_version()).await?;
-        Ok(self.prepare(words, folder, version)?)
+        self.prepare(words, folder, version)
     }
 
     fn prepare(&self, words: &'static str, folder: &Path, version: Version) -> Result<Call, WorkspaceError> {
