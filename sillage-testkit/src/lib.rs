@@ -5,3 +5,4 @@ pub mod runtime_suite;
 pub mod scripted_runtime;
 pub mod store_suite;
 pub mod workspace;
+pub mod workspace_suite;

@@ -121,17 +121,23 @@ impl Repo<'_> {
         admin: &Path,
         on: &str,
     ) -> Result<Vec<String>, WorkspaceError> {
-        let text = std::fs::read_to_string(admin.join("MERGE_HEAD")).unwrap_or_default();
-        let mut merged = Vec::new();
-        for commit in text.lines() {
-            let commit = names::full_hash(commit)?;
-            self.require(commit).await?;
-            if !self.contains(on, commit).await? {
-                merged.push(commit.to_owned());
-            }
-        }
+        let merged = self.merging(admin, on).await?;
         let open = !merged.is_empty() && self.conflict_left(path, admin).await?;
         Ok(if open { Vec::new() } else { merged })
+    }
+
+    /// The commits of a merge under way in the worktree that `commit` does not hold.
+    async fn merging(&self, admin: &Path, commit: &str) -> Result<Vec<String>, WorkspaceError> {
+        let text = std::fs::read_to_string(admin.join("MERGE_HEAD")).unwrap_or_default();
+        let mut merging = Vec::new();
+        for other in text.lines() {
+            let other = names::full_hash(other)?;
+            self.require(other).await?;
+            if !self.contains(commit, other).await? {
+                merging.push(other.to_owned());
+            }
+        }
+        Ok(merging)
     }
 
     /// Whether a file is in conflict in the worktree's own index and shows no sign of having been resolved.
@@ -180,15 +186,16 @@ impl Repo<'_> {
         reference: &str,
         kept: &Kept,
     ) -> Result<(), WorkspaceError> {
-        let made = kept.commit != kept.on;
-        if made && admin.join("MERGE_HEAD").exists() && self.count(&[&kept.commit], &[&kept.on]).await? > 1 {
+        let merging = admin.join("MERGE_HEAD").exists();
+        let merged = merging && self.merging(admin, &kept.commit).await?.is_empty();
+        if merged {
             self.end_merge(admin)?;
         }
         if head.reference.as_deref() != Some(reference) && self.operations(admin).await?.is_empty() {
             let call = self.head(admin, "symbolic-ref -m sillage").await?;
             call.args(["HEAD", reference]).bytes().await?;
         }
-        if made {
+        if merged || kept.commit != kept.on {
             let index = self.folders.place(&worktree.path)?.index;
             if let Err(error) = self.publish_index(&worktree.path, admin, &index).await {
                 // The commit is made; only what `git status` shows there is out of date.

@@ -138,18 +138,15 @@ impl Repo<'_> {
             (true, Err(_)) if !exists(&lease.path) => self.clear(&lease.path, entry).await?,
             (true, Err(why)) => return Err(why),
         }
-        if let Some(other) = listed
-            .iter()
-            .find(|other| other.branch.as_ref() == Some(&reference))
-        {
-            if other.path != lease.path {
-                let why = format!(
-                    "its branch {} is checked out in {}",
-                    lease.branch,
-                    other.path.display()
-                );
-                return Err(lost(&lease.path, why));
-            }
+        let elsewhere =
+            |other: &&Listed| other.branch.as_ref() == Some(&reference) && other.path != lease.path;
+        if let Some(other) = listed.iter().find(elsewhere) {
+            let why = format!(
+                "its branch {} is checked out in {}",
+                lease.branch,
+                other.path.display()
+            );
+            return Err(lost(&lease.path, why));
         }
         self.add_worktree(&lease, &tip).await?;
         lease.made = true;

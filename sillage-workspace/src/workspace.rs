@@ -46,6 +46,13 @@ impl GitWorkspace {
         Self::with(Git::at(program.into()), data_folder)
     }
 
+    /// Reads the person's global git settings in this home folder instead of `HOME`.
+    #[must_use]
+    pub fn with_home(mut self, home: &Path) -> Self {
+        self.git.set_home(home);
+        self
+    }
+
     fn with(git: Git, data_folder: &Path) -> Result<Self, WorkspaceError> {
         create(data_folder)?;
         // git tells real paths: ours must compare with them.

@@ -59,7 +59,8 @@ struct State {
 struct Leased {
     wish: WorktreeWanted,
     worktree: Worktree,
-    files: Files,
+    /// None: the folder was taken away.
+    files: Option<Files>,
 }
 
 impl MemoryWorkspace {
@@ -96,15 +97,21 @@ impl MemoryWorkspace {
     pub fn write(&self, folder: &Path, file: impl AsRef<Path>, content: impl Into<String>) {
         let mut state = self.state();
         let file = file.as_ref();
-        match state.worktrees.get_mut(folder) {
-            Some(leased) => leased.files.insert(file.to_owned(), content.into()),
+        match state
+            .worktrees
+            .get_mut(folder)
+            .and_then(|leased| leased.files.as_mut())
+        {
+            Some(files) => files.insert(file.to_owned(), content.into()),
             None => state.loose.insert(folder.join(file), content.into()),
         };
     }
 
     /// Takes the worktree's folder away, as someone does by hand.
     pub fn lose(&self, folder: &Path) {
-        self.state().worktrees.remove(folder);
+        if let Some(leased) = self.state().worktrees.get_mut(folder) {
+            leased.files = None;
+        }
     }
 
     /// Points a reference (`refs/heads/…`) to a commit, as someone else does.
@@ -141,9 +148,19 @@ impl MemoryWorkspace {
 
 impl State {
     fn lease(&mut self, wish: &WorktreeWanted) -> Result<Worktree, WorkspaceError> {
-        let path = Path::new("/memory/worktrees").join(&wish.run).join(&wish.step);
-        if let Some(leased) = self.worktrees.get(&path).filter(|leased| leased.wish == *wish) {
-            return Ok(leased.worktree.clone());
+        let path = Path::new("/memory/worktrees")
+            .join(&wish.run)
+            .join(wish.step.replace('/', "+"));
+        if let Some(leased) = self
+            .worktrees
+            .get(&path)
+            .filter(|leased| leased.wish == *wish)
+            .cloned()
+        {
+            if leased.files.is_none() {
+                self.fill(&path);
+            }
+            return Ok(leased.worktree);
         }
         if !self.history.knows(&wish.base) {
             let words = format!("there is no commit {}", wish.base);
@@ -167,7 +184,7 @@ impl State {
             branch,
             base: wish.base.clone(),
         };
-        let files = self.history.files(&wish.base);
+        let files = Some(self.history.files(&wish.base));
         self.worktrees.insert(
             path,
             Leased {
@@ -177,6 +194,24 @@ impl State {
             },
         );
         Ok(worktree)
+    }
+
+    /// Puts the files of its branch's tip into a worktree.
+    fn fill(&mut self, path: &Path) {
+        let Some(leased) = self.worktrees.get(path) else {
+            return;
+        };
+        let (branch, base) = (leased.worktree.branch.clone(), leased.worktree.base.clone());
+        let tip = self
+            .history
+            .refs
+            .entry(format!("refs/heads/{branch}"))
+            .or_insert(base)
+            .clone();
+        let files = self.history.files(&tip);
+        if let Some(leased) = self.worktrees.get_mut(path) {
+            leased.files = Some(files);
+        }
     }
 
     fn branch_tip(&self, branch: &str) -> Option<String> {
@@ -190,9 +225,13 @@ impl State {
             why: why.to_owned(),
         };
         let files = match self.worktrees.get(&worktree.path) {
-            Some(leased) if leased.worktree == *worktree => leased.files.clone(),
-            Some(_) => return Err(lost("is another worktree")),
-            None => return Err(lost("is gone")),
+            Some(Leased {
+                worktree: known,
+                files: Some(files),
+                ..
+            }) if known == worktree => files.clone(),
+            Some(Leased { files: Some(_), .. }) => return Err(lost("is another worktree")),
+            Some(Leased { files: None, .. }) | None => return Err(lost("is gone")),
         };
         let tip = self
             .branch_tip(&worktree.branch)
@@ -231,35 +270,21 @@ impl State {
     }
 
     fn restart(&mut self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError> {
-        if !self.worktrees.contains_key(&worktree.path) {
-            let wish = WorktreeWanted {
-                repository: worktree.repository.clone(),
-                run: run.to_owned(),
-                step: step.to_owned(),
-                branch: worktree.branch.clone(),
-                base: worktree.base.clone(),
-            };
-            let tip = self
-                .history
-                .refs
-                .remove(&format!("refs/heads/{}", worktree.branch));
-            let rescued = tip
-                .filter(|tip| *tip != worktree.base)
-                .map(|tip| self.rescue(run, step, tip));
-            return Ok(Restarted {
-                worktree: self.lease(&wish)?,
-                rescued,
-            });
-        }
-        let tip = self.commit(worktree)?;
+        let there = self
+            .worktrees
+            .get(&worktree.path)
+            .is_some_and(|leased| leased.files.is_some());
+        let tip = if there {
+            self.commit(worktree)?
+        } else {
+            self.branch_tip(&worktree.branch)
+                .unwrap_or_else(|| worktree.base.clone())
+        };
         let rescued = (tip != worktree.base).then(|| self.rescue(run, step, tip));
         self.history
             .refs
             .insert(format!("refs/heads/{}", worktree.branch), worktree.base.clone());
-        let files = self.history.files(&worktree.base);
-        if let Some(leased) = self.worktrees.get_mut(&worktree.path) {
-            leased.files = files;
-        }
+        self.fill(&worktree.path);
         Ok(Restarted {
             worktree: worktree.clone(),
             rescued,
@@ -282,14 +307,15 @@ impl State {
     fn holds(&self, leased: &Leased, integration: &str) -> Vec<Hold> {
         let worktree = &leased.worktree;
         let mut holds = Vec::new();
+        let Some(files) = &leased.files else { return holds };
         let Some(tip) = self.branch_tip(&worktree.branch) else {
             return holds;
         };
         let committed = self.history.files(&tip);
-        let names: BTreeSet<&PathBuf> = leased.files.keys().chain(committed.keys()).collect();
+        let names: BTreeSet<&PathBuf> = files.keys().chain(committed.keys()).collect();
         let changed: Vec<PathBuf> = names
             .into_iter()
-            .filter(|name| leased.files.get(*name) != committed.get(*name))
+            .filter(|name| files.get(*name) != committed.get(*name))
             .cloned()
             .collect();
         if !changed.is_empty() {
@@ -347,7 +373,7 @@ impl Workspace for MemoryWorkspace {
         let state = self.called(Call::Missing(folder.to_owned(), files.to_vec()))?;
         let there = |file: &PathBuf| {
             let content = match state.worktrees.get(folder) {
-                Some(leased) => leased.files.get(file),
+                Some(leased) => leased.files.as_ref().and_then(|files| files.get(file)),
                 None => state.loose.get(&folder.join(file)),
             };
             file.components()
@@ -364,7 +390,12 @@ impl Workspace for MemoryWorkspace {
             branch: Some(leased.worktree.branch.clone()),
             held_by: state.holds(leased, integration),
         };
-        Ok(state.worktrees.values().map(told).collect())
+        Ok(state
+            .worktrees
+            .values()
+            .filter(|leased| leased.files.is_some())
+            .map(told)
+            .collect())
     }
 
     async fn remove(&self, worktree: &Worktree, integration: &str) -> Result<Removal, WorkspaceError> {
@@ -376,7 +407,9 @@ impl Workspace for MemoryWorkspace {
         if !holds.is_empty() {
             return Ok(Removal::Held(holds));
         }
-        state.worktrees.remove(&worktree.path);
+        if let Some(leased) = state.worktrees.get_mut(&worktree.path) {
+            leased.files = None;
+        }
         Ok(Removal::Removed)
     }
 
@@ -385,5 +418,62 @@ impl Workspace for MemoryWorkspace {
             .called(Call::Diff(from.to_owned(), to.to_owned()))?
             .history
             .diff(from, to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace_suite::Scene;
+
+    impl Scene for MemoryWorkspace {
+        fn workspace(&self) -> &dyn Workspace {
+            self
+        }
+        fn repository(&self) -> PathBuf {
+            self.root.clone()
+        }
+        fn write(&self, folder: &Path, file: &str, content: &str) {
+            MemoryWorkspace::write(self, folder, file, content);
+        }
+        fn lose(&self, folder: &Path) {
+            MemoryWorkspace::lose(self, folder);
+        }
+        fn point(&self, reference: &str, commit: &str) {
+            MemoryWorkspace::point(self, reference, commit);
+        }
+        fn tip(&self, reference: &str) -> Option<String> {
+            MemoryWorkspace::tip(self, reference)
+        }
+        fn content(&self, commit: &str, file: &str) -> Option<String> {
+            MemoryWorkspace::content(self, commit, file)
+        }
+        fn persons(&self) -> String {
+            self.tip("refs/heads/main").unwrap_or_default()
+        }
+    }
+
+    crate::workspace_suite!(conforms, MemoryWorkspace::new("/memory/repository"));
+
+    #[tokio::test]
+    async fn records_calls_and_fails_as_told() {
+        let workspace = MemoryWorkspace::new("/r");
+        let fault = WorkspaceError::Git {
+            command: "rev-parse".into(),
+            words: "told to".into(),
+        };
+        workspace.fail_next(fault.clone());
+        assert_eq!(workspace.inspect(Path::new("/r")).await, Err(fault));
+        assert!(
+            workspace
+                .inspect(Path::new("/elsewhere"))
+                .await
+                .unwrap()
+                .is_none()
+        );
+        assert_eq!(
+            workspace.calls(),
+            [Call::Inspect("/r".into()), Call::Inspect("/elsewhere".into())]
+        );
     }
 }

@@ -49,6 +49,13 @@ impl Git {
         Self::with(Some(program))
     }
 
+    /// Takes this folder as the person's home, where global settings are read.
+    pub(crate) fn set_home(&mut self, home: &Path) {
+        self.environment
+            .retain(|(key, _)| !matches!(*key, "HOME" | "XDG_CONFIG_HOME" | "USERPROFILE"));
+        self.environment.push(("HOME", home.as_os_str().to_owned()));
+    }
+
     fn with(program: Option<PathBuf>) -> Self {
         Self {
             program,
@@ -60,7 +67,7 @@ impl Git {
     /// A call whose first words are `words`, e.g. `worktree add`; errors name it so.
     pub(crate) async fn call(&self, words: &'static str, folder: &Path) -> Result<Call, WorkspaceError> {
         let version = *self.version.get_or_try_init(|| self.checked_version()).await?;
-        Ok(self.prepare(words, folder, version)?)
+        self.prepare(words, folder, version)
     }
 
     fn prepare(&self, words: &'static str, folder: &Path, version: Version) -> Result<Call, WorkspaceError> {
