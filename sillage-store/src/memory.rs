@@ -94,14 +94,15 @@ impl Store for MemoryStore {
         let from = from.0.max(1);
         let rest = log.events.get(position(from - 1)..).unwrap_or_default();
         let mut bytes = 0;
-        let fits = |(index, event): &(u64, &Vec<u8>)| {
+        let fits = |(event, index): &(&Vec<u8>, u64)| {
             bytes += event.len();
             *index == from || bytes <= max_bytes
         };
-        Ok((from..)
-            .zip(rest)
+        Ok(rest
+            .iter()
+            .zip(from..)
             .take_while(fits)
-            .map(|(at, event)| (Seq(at), event.clone()))
+            .map(|(event, at)| (Seq(at), event.clone()))
             .collect())
     }
 

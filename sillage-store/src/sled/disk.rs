@@ -11,6 +11,7 @@ use sillage_core::ports::store::StoreError;
 use super::folder::Folder;
 use super::panics::caught;
 use super::view::View;
+use super::watch::Watch;
 
 /// How often sled's own lock is tried again: its threads may hold the file a moment longer than its handle.
 const LOCK_TRIES: u32 = 500;
@@ -22,6 +23,7 @@ pub(super) struct Disk {
     cache_bytes: u64,
     state: RwLock<State>,
     syncs: AtomicU64,
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,7 @@ impl Disk {
             cache_bytes,
             state: RwLock::new(State::Open(opened)),
             syncs: AtomicU64::new(0),
+            watch: Watch::default(),
         })
     }
 
@@ -100,10 +103,24 @@ impl Disk {
 
     /// Makes all that was written durable.
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.with(|view| view.flush())?;
+        self.watch.during(|| self.with(|view| view.flush()))?;
         self.opened(|opened| opened.file.sync_data().map_err(|e| self.folder.failed(&e)))?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Watches the syncs until [`Disk::end_watch`], for a thread of its own.
+    pub(super) fn watch(&self) {
+        self.watch.serve(|| {
+            if let Err(error) = self.with(|view| view.wake_failed_flush()) {
+                tracing::debug!(%error, "a flush had failed without a word");
+            }
+        });
+    }
+
+    /// Ends the watching.
+    pub(super) fn end_watch(&self) {
+        self.watch.end();
     }
 
     fn opened<T>(&self, work: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {

@@ -20,7 +20,14 @@ struct Holder {
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone is not enough: a process being started holds a copy of every file until it runs its program.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -42,7 +49,7 @@ impl Lock {
             .and_then(|()| file.seek(SeekFrom::Start(0)))
             .and_then(|_| writeln!(file, "{text}"))
             .map_err(|e| folder.failed(&e))?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 

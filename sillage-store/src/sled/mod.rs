@@ -12,6 +12,7 @@ mod reading;
 mod record;
 mod request;
 mod view;
+mod watch;
 mod writer;
 
 use std::collections::HashSet;
@@ -68,7 +69,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct SledStore {
     requests: Option<Sender<Request>>,
-    writer: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
 
@@ -126,15 +127,22 @@ impl SledStore {
         });
         let writer = Writer::new(Arc::clone(&shared))?;
         let (requests, waiting) = channel();
-        let thread = std::thread::Builder::new()
-            .name("sillage-store".to_owned())
-            .spawn(move || writer.serve(&waiting))
-            .map_err(|e| shared.disk.folder().failed(&e))?;
-        Ok(SledStore {
+        let mut store = SledStore {
             requests: Some(requests),
-            writer: Some(thread),
+            threads: Vec::new(),
             shared,
-        })
+        };
+        let watched = Arc::clone(&store.shared);
+        store.spawn("sillage-watch", move || watched.disk.watch())?;
+        store.spawn("sillage-store", move || writer.serve(&waiting))?;
+        Ok(store)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        self.threads
+            .push(thread.map_err(|e| self.shared.disk.folder().failed(&e))?);
+        Ok(())
     }
 
     /// How often the disk was waited for since the store was opened: once a group of writes, however many wait.
@@ -185,12 +193,13 @@ impl SledStore {
 
 impl Drop for SledStore {
     fn drop(&mut self) {
-        // Without a sender the thread ends.
+        // Without a sender the writing thread ends, and with it the need to watch.
         self.requests.take();
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-        {
-            tracing::error!("the store's writing thread had ended with a panic");
+        while let Some(thread) = self.threads.pop() {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the store had ended with a panic");
+            }
+            self.shared.disk.end_watch();
         }
     }
 }

@@ -145,6 +145,14 @@ impl View<'_> {
     pub(super) fn flush(&self) -> Result<(), StoreError> {
         self.db.flush().map(|_| ()).map_err(|e| translate(self.folder, e))
     }
+
+    /// Where sled has noted an error, flushes, which wakes whoever waits for a flush that failed.
+    pub(super) fn wake_failed_flush(&self) -> Result<(), StoreError> {
+        match self.db.context.global_error() {
+            Ok(()) => Ok(()),
+            Err(_) => self.flush(),
+        }
+    }
 }
 
 fn numbers(prefix: &[u8], range: RangeInclusive<u64>) -> RangeInclusive<Vec<u8>> {

@@ -10,6 +10,7 @@ use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::Store;
@@ -22,6 +23,11 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<ExitCode, Failure> {
     hush_caught_panics();
+    // Whatever hangs is a failure, and leaves nothing behind.
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(120));
+        std::process::exit(3);
+    });
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (verb, folder, rest) = match arguments.as_slice() {
