@@ -19,10 +19,18 @@ fn read(body: &Value) -> ModelCall {
     let tools = body["tools"].as_array().into_iter().flatten().filter_map(|tool| {
         let function = &tool["function"];
         let name = function["name"].as_str()?.to_owned();
-        Some(DeclaredTool { name, schema: function["parameters"].clone(), ..DeclaredTool::default() })
+        Some(DeclaredTool {
+            name,
+            schema: function["parameters"].clone(),
+            ..DeclaredTool::default()
+        })
     });
     let effort = body["reasoning_effort"].as_str().map(str::to_owned);
-    ModelCall { turns: turns.collect(), tools: tools.collect(), effort }
+    ModelCall {
+        turns: turns.collect(),
+        tools: tools.collect(),
+        effort,
+    }
 }
 
 fn write(model: &str, serial: usize, step: &Step, calls: &[Call]) -> Vec<Frame> {
@@ -31,10 +39,16 @@ fn write(model: &str, serial: usize, step: &Step, calls: &[Call]) -> Vec<Frame> 
             "id": format!("chatcmpl-{serial}"), "object": "chat.completion.chunk", "created": 1, "model": model,
             "choices": choices, "usage": usage,
         });
-        Frame { event: None, data: chunk.to_string() }
+        Frame {
+            event: None,
+            data: chunk.to_string(),
+        }
     };
     let delta = |delta: Value, finish: Option<&str>| {
-        chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }]), Value::Null)
+        chunk(
+            json!([{ "index": 0, "delta": delta, "finish_reason": finish }]),
+            Value::Null,
+        )
     };
     let mut frames = vec![delta(json!({ "role": "assistant", "content": "" }), None)];
     if let Some(thought) = &step.thought {
@@ -57,8 +71,12 @@ fn write(model: &str, serial: usize, step: &Step, calls: &[Call]) -> Vec<Frame> 
     };
     frames.push(delta(json!({}), Some(finish)));
     let (input, output) = (step.tokens.input, step.tokens.output);
-    let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+    let usage =
+        json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
     frames.push(chunk(json!([]), usage));
-    frames.push(Frame { event: None, data: "[DONE]".to_owned() });
+    frames.push(Frame {
+        event: None,
+        data: "[DONE]".to_owned(),
+    });
     frames
 }

@@ -95,7 +95,11 @@ impl ModelServer {
             .layer(DefaultBodyLimit::max(MAX_BODY))
             .with_state(Arc::clone(&asked));
         let serving = tokio::spawn(axum::serve(listener, router).into_future());
-        Ok(ModelServer { address, asked, serving })
+        Ok(ModelServer {
+            address,
+            asked,
+            serving,
+        })
     }
 
     /// The base address that agents are configured with, such as `http://127.0.0.1:4000/v1`.
@@ -128,7 +132,16 @@ fn note(log: &Log, asked: Asked) -> usize {
 
 async fn models(log: Log) -> Response {
     let request = "GET /v1/models".to_owned();
-    note(&log, Asked { request, model: String::new(), effort: None, tools: vec![], known: true });
+    note(
+        &log,
+        Asked {
+            request,
+            model: String::new(),
+            effort: None,
+            tools: vec![],
+            known: true,
+        },
+    );
     let model = json!({ "id": "test-model", "object": "model", "created": 1, "owned_by": "test" });
     axum::Json(json!({ "object": "list", "data": [model] })).into_response()
 }
@@ -136,7 +149,16 @@ async fn models(log: Log) -> Response {
 async fn unknown(log: Log, method: Method, uri: Uri) -> Response {
     let request = format!("{method} {}", uri.path());
     let message = format!("this server does not know {request}");
-    note(&log, Asked { request, model: String::new(), effort: None, tools: vec![], known: false });
+    note(
+        &log,
+        Asked {
+            request,
+            model: String::new(),
+            effort: None,
+            tools: vec![],
+            known: false,
+        },
+    );
     refusal(StatusCode::NOT_FOUND, &message)
 }
 
@@ -159,13 +181,31 @@ async fn answer(log: &Log, request: &str, body: &[u8], format: &WireFormat) -> R
     let ModelCall { turns, tools, effort } = (format.read)(&body);
     let names = tools.iter().map(|tool| tool.name.clone()).collect();
     let (request, known) = (request.to_owned(), true);
-    let serial = note(log, Asked { request, model: model.to_owned(), effort, tools: names, known });
-    let step = if tools.is_empty() { Step::saying("A short title") } else { choose(&turns) };
+    let serial = note(
+        log,
+        Asked {
+            request,
+            model: model.to_owned(),
+            effort,
+            tools: names,
+            known,
+        },
+    );
+    let step = if tools.is_empty() {
+        Step::saying("A short title")
+    } else {
+        choose(&turns)
+    };
     tokio::time::sleep(Duration::from_millis(step.wait_ms)).await;
     if let Some(status) = step.status {
         return step_refusal(status, &step);
     }
-    match step.tools.iter().map(|wanted| translate(wanted, &tools)).collect::<Result<Vec<Call>, String>>() {
+    match step
+        .tools
+        .iter()
+        .map(|wanted| translate(wanted, &tools))
+        .collect::<Result<Vec<Call>, String>>()
+    {
         Ok(calls) => streamed((format.write)(model, serial, &step, &calls), step.hang_up),
         Err(why) => streamed((format.write)(model, serial, &Step::saying(&why), &[]), false),
     }
@@ -186,7 +226,14 @@ fn streamed(mut frames: Vec<Frame>, hang_up: bool) -> Response {
         Err(io::Error::from(io::ErrorKind::ConnectionAborted))
     });
     let body = Body::from_stream(stream::iter(texts).chain(broken));
-    ([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body).into_response()
+    (
+        [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        body,
+    )
+        .into_response()
 }
 
 fn step_refusal(status: u16, step: &Step) -> Response {
@@ -207,9 +254,11 @@ fn refusal(status: StatusCode, message: &str) -> Response {
 fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<&str>>().join("\n")
-        }
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<&str>>()
+            .join("\n"),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }

@@ -13,8 +13,17 @@ fn read(body: &Value) -> ModelCall {
         Value::String(text) => vec![Turn::Prompt(text.clone())],
         input => input.as_array().into_iter().flatten().filter_map(turn).collect(),
     };
-    let tools = body["tools"].as_array().into_iter().flatten().flat_map(declared).collect();
-    ModelCall { turns, tools, effort: body["reasoning"]["effort"].as_str().map(str::to_owned) }
+    let tools = body["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(declared)
+        .collect();
+    ModelCall {
+        turns,
+        tools,
+        effort: body["reasoning"]["effort"].as_str().map(str::to_owned),
+    }
 }
 
 fn turn(item: &Value) -> Option<Turn> {
@@ -29,17 +38,29 @@ fn turn(item: &Value) -> Option<Turn> {
 
 /// A declared tool, or those of a declared namespace.
 fn declared(tool: &Value) -> Vec<DeclaredTool> {
-    let Some(name) = tool["name"].as_str() else { return Vec::new() };
+    let Some(name) = tool["name"].as_str() else {
+        return Vec::new();
+    };
     if tool["type"] != "namespace" {
         let (schema, takes_text) = (tool["parameters"].clone(), tool["type"] == "custom");
-        return vec![DeclaredTool { name: name.to_owned(), namespace: None, schema, takes_text }];
+        return vec![DeclaredTool {
+            name: name.to_owned(),
+            namespace: None,
+            schema,
+            takes_text,
+        }];
     }
     let inner = tool["tools"].as_array().into_iter().flatten();
     inner
         .filter_map(|inner| {
             let full = format!("{name}.{}", inner["name"].as_str()?);
             let (schema, namespace) = (inner["parameters"].clone(), Some(name.to_owned()));
-            Some(DeclaredTool { name: full, namespace, schema, takes_text: false })
+            Some(DeclaredTool {
+                name: full,
+                namespace,
+                schema,
+                takes_text: false,
+            })
         })
         .collect()
 }
@@ -55,7 +76,10 @@ fn write(model: &str, serial: usize, step: &Step, calls: &[Call]) -> Vec<Frame> 
         })
     };
     let mut events = Events::default();
-    events.say("response.created", json!({ "response": response("in_progress", &[], Value::Null) }));
+    events.say(
+        "response.created",
+        json!({ "response": response("in_progress", &[], Value::Null) }),
+    );
     if let Some(thought) = &step.thought {
         events.thought(serial, thought);
     }
@@ -71,8 +95,11 @@ fn write(model: &str, serial: usize, step: &Step, calls: &[Call]) -> Vec<Frame> 
         "output_tokens": output, "output_tokens_details": { "reasoning_tokens": 0 },
         "total_tokens": input + output,
     });
-    let (event, status) =
-        if step.cut { ("response.incomplete", "incomplete") } else { ("response.completed", "completed") };
+    let (event, status) = if step.cut {
+        ("response.incomplete", "incomplete")
+    } else {
+        ("response.completed", "completed")
+    };
     let whole = response(status, &events.items, usage);
     events.say(event, json!({ "response": whole }));
     events.frames
@@ -89,15 +116,24 @@ impl Events {
     fn say(&mut self, event: &'static str, mut fields: Value) {
         fields["type"] = event.into();
         fields["sequence_number"] = self.frames.len().into();
-        self.frames.push(Frame { event: Some(event), data: fields.to_string() });
+        self.frames.push(Frame {
+            event: Some(event),
+            data: fields.to_string(),
+        });
     }
 
     /// An item from its first form, through what `between` says of it, to its last form.
     fn item(&mut self, first: &Value, between: impl FnOnce(&mut Events, usize), last: Value) {
         let index = self.items.len();
-        self.say("response.output_item.added", json!({ "output_index": index, "item": first }));
+        self.say(
+            "response.output_item.added",
+            json!({ "output_index": index, "item": first }),
+        );
         between(self, index);
-        self.say("response.output_item.done", json!({ "output_index": index, "item": last }));
+        self.say(
+            "response.output_item.done",
+            json!({ "output_index": index, "item": last }),
+        );
         self.items.push(last);
     }
 
@@ -113,14 +149,16 @@ impl Events {
             delta["delta"] = thought.into();
             events.say("response.reasoning_summary_text.delta", delta);
         };
-        self.item(&item(json!([])), between, item(json!([{ "type": "summary_text", "text": thought }])));
+        self.item(
+            &item(json!([])),
+            between,
+            item(json!([{ "type": "summary_text", "text": thought }])),
+        );
     }
 
     fn text(&mut self, serial: usize, text: &str) {
         let id = format!("msg_{serial}");
-        let item = |status: &str, content: Value| {
-            json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": content })
-        };
+        let item = |status: &str, content: Value| json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": content });
         let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
         let place = |index: usize| json!({ "item_id": id, "output_index": index, "content_index": 0 });
         let between = |events: &mut Events, index: usize| {
@@ -136,7 +174,11 @@ impl Events {
             done["text"] = text.into();
             events.say("response.output_text.done", done);
         };
-        self.item(&item("in_progress", json!([])), between, item("completed", json!([part(text)])));
+        self.item(
+            &item("in_progress", json!([])),
+            between,
+            item("completed", json!([part(text)])),
+        );
     }
 
     fn call(&mut self, serial: usize, call: &Call) {

@@ -49,7 +49,10 @@ pub struct Tokens {
 
 impl Default for Tokens {
     fn default() -> Self {
-        Tokens { input: 100, output: 20 }
+        Tokens {
+            input: 100,
+            output: 20,
+        }
     }
 }
 
@@ -82,7 +85,9 @@ impl Script {
     /// A script of these steps.
     #[must_use]
     pub fn of(steps: impl IntoIterator<Item = Step>) -> Script {
-        Script { steps: steps.into_iter().collect() }
+        Script {
+            steps: steps.into_iter().collect(),
+        }
     }
 
     /// The script as text to put anywhere into a prompt; the last one in a conversation counts.
@@ -97,13 +102,19 @@ impl Step {
     /// A step that says something.
     #[must_use]
     pub fn saying(text: &str) -> Step {
-        Step { text: text.to_owned(), ..Step::default() }
+        Step {
+            text: text.to_owned(),
+            ..Step::default()
+        }
     }
 
     /// A step that uses a tool.
     #[must_use]
     pub fn using(tool: ToolUse) -> Step {
-        Step { tools: vec![tool], ..Step::default() }
+        Step {
+            tools: vec![tool],
+            ..Step::default()
+        }
     }
 }
 
@@ -120,19 +131,31 @@ pub(super) enum Turn {
 
 /// The step that answers a conversation.
 pub(super) fn choose(turns: &[Turn]) -> Step {
-    let scripted = turns.iter().enumerate().rev().find_map(|(index, turn)| match turn {
-        Turn::Prompt(text) => script_in(text).map(|json| (index, json)),
-        Turn::ToolResult | Turn::Model => None,
-    });
-    let Some((prompt, json)) = scripted else { return Step::saying("there is no script in the prompt") };
+    let scripted = turns
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(index, turn)| match turn {
+            Turn::Prompt(text) => script_in(text).map(|json| (index, json)),
+            Turn::ToolResult | Turn::Model => None,
+        });
+    let Some((prompt, json)) = scripted else {
+        return Step::saying("there is no script in the prompt");
+    };
     let mut script: Script = match serde_json::from_str(json) {
         Ok(script) => script,
         Err(error) => return Step::saying(&format!("the script in the prompt is wrong: {error}")),
     };
     // Results of tools that were called at once follow each other: one round.
-    let rounds = turns[prompt..].windows(2).filter(|pair| pair[0] != Turn::ToolResult && pair[1] == Turn::ToolResult);
+    let rounds = turns[prompt..]
+        .windows(2)
+        .filter(|pair| pair[0] != Turn::ToolResult && pair[1] == Turn::ToolResult);
     let step = rounds.count();
-    if step < script.steps.len() { script.steps.swap_remove(step) } else { Step::saying("done") }
+    if step < script.steps.len() {
+        script.steps.swap_remove(step)
+    } else {
+        Step::saying("done")
+    }
 }
 
 fn script_in(text: &str) -> Option<&str> {
