@@ -1,4 +1,35 @@
 //! Local agent processes over the Agent Client Protocol, as a runtime of Sillage.
+//!
+//! [`AcpRuntime`] holds each session in a process of its own that speaks ACP v1 on its standard input and output:
+//!
+//! ```no_run
+//! use sillage_acp::{AcpRuntime, AgentCommand, Options};
+//!
+//! let claude = AgentCommand {
+//!     name: "claude".to_owned(),
+//!     command: "claude-agent-acp".to_owned(),
+//!     account: "anthropic".to_owned(),
+//!     ..AgentCommand::default()
+//! };
+//! let runtime = AcpRuntime::new(vec![claude], Options::default());
+//! ```
+//!
+//! What an agent writes goes, in order, from `connection` (lines, JSON-RPC) through `translate` (the protocol's words)
+//! to the task of its session, which turns it into numbered events. `process` starts and stops agents with all that
+//! they started; [`launcher`] ties an agent's life to the engine's.
 
+mod classify;
+mod connection;
+pub mod launcher;
+mod model_choice;
+mod permission;
+mod process;
+mod runtime;
 #[cfg(feature = "scripted-agent")]
 pub mod scripted_agent;
+mod session;
+mod translate;
+
+pub use model_choice::{AgentCommand, AgentModel};
+pub use process::StopTimes;
+pub use runtime::{AcpRuntime, Options, inherited_environment};

@@ -2,6 +2,7 @@
 
 pub mod faulty_store;
 pub mod model_server;
+pub mod runtime_suite;
 pub mod scripted_runtime;
 pub mod store_suite;
 pub mod workspace;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufRe
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::methods::{missing, own_failure};
 use super::placeholder;
 use super::record::{Event, Record};
 use super::script::{Method, Script};
-use super::session::{INVALID_PARAMS, Kept, Session};
+use super::session::Session;
 use super::step::RpcError;
 use super::turn::Turn;
 use super::uses::Uses;
@@ -76,12 +77,12 @@ pub(super) struct Shared {
     pub(super) record: Record,
     pub(super) wire: Wire,
     pub(super) uses: Uses,
-    kept_in: Option<PathBuf>,
-    sessions: Mutex<BTreeMap<String, Arc<Mutex<Session>>>>,
+    pub(super) kept_in: Option<PathBuf>,
+    pub(super) sessions: Mutex<BTreeMap<String, Arc<Mutex<Session>>>>,
     /// The prompt being answered in each session; true: cancelled.
     turns: Mutex<BTreeMap<String, watch::Sender<bool>>>,
     method_uses: Mutex<BTreeMap<String, u32>>,
-    signed_in: AtomicBool,
+    pub(super) signed_in: AtomicBool,
     endings: mpsc::UnboundedSender<Ending>,
 }
 
@@ -208,10 +209,9 @@ impl Shared {
         if self.hold_back(&method, meant.as_deref()).await.is_break() {
             return;
         }
-        let answer = match (&method.error, &method.result) {
-            (Some(error), _) => Err(error.clone()),
-            (None, Some(result)) => Ok(result.clone()),
-            (None, None) => self.carry_out(&name, &params).await,
+        let answer = match &method.error {
+            Some(error) => Err(error.clone()),
+            None => self.carry_out(&name, &params).await,
         };
         let made = answer
             .as_ref()
@@ -220,7 +220,7 @@ impl Shared {
             .map(str::to_owned);
         let session = made.or(meant);
         self.send_all(&method.before, session.as_deref()).await;
-        self.wire.respond(id, answer).await;
+        self.wire.respond(id, method.result.map_or(answer, Ok)).await;
         self.send_all(&method.after, session.as_deref()).await;
     }
 
@@ -267,181 +267,6 @@ impl Shared {
         }
     }
 
-    async fn carry_out(&self, name: &str, params: &Value) -> Result<Value, RpcError> {
-        match name {
-            "initialize" => Ok(self.initialize()),
-            "authenticate" => self.authenticate(params),
-            "session/new" => self.new_session(params),
-            "session/load" => self.load(params).await,
-            "session/resume" => self.resume(params),
-            "session/list" if self.announces(self.script.agent.list) => self.list(),
-            "session/close" if self.script.agent.close => self.close(params),
-            "session/set_config_option" if !self.script.options.is_empty() => {
-                let session = self.session(params)?;
-                let mut session = lock(&session);
-                session.set_option(&self.script, text(params, "configId")?, text(params, "value")?)?;
-                Ok(json!({ "configOptions": session.config_options(&self.script) }))
-            }
-            "session/set_model" if self.script.models.is_some() => {
-                self.choose(params, "modelId", self.script.models.as_ref(), Session::set_model)
-            }
-            "session/set_mode" if self.script.modes.is_some() => {
-                self.choose(params, "modeId", self.script.modes.as_ref(), Session::set_mode)
-            }
-            _ => Err(RpcError::new(-32601, format!("method not found: {name}"))),
-        }
-    }
-
-    fn initialize(&self) -> Value {
-        let agent = &self.script.agent;
-        let mut session = json!({});
-        for (name, announced) in [
-            ("resume", self.announces(agent.resume)),
-            ("list", self.announces(agent.list)),
-            ("close", agent.close),
-        ] {
-            if announced {
-                session[name] = json!({});
-            }
-        }
-        let methods = self.script.auth.iter().flat_map(|auth| &auth.methods);
-        json!({
-            "protocolVersion": agent.protocol,
-            "agentInfo": { "name": agent.name, "version": agent.version },
-            "agentCapabilities": {
-                "loadSession": self.announces(agent.load),
-                "promptCapabilities": { "image": false, "audio": false, "embeddedContext": true },
-                "sessionCapabilities": session,
-            },
-            "authMethods": methods.map(|id| json!({ "id": id, "name": id })).collect::<Vec<_>>(),
-        })
-    }
-
-    /// Whether a capability is announced that depends on conversations being kept.
-    fn announces(&self, said: Option<bool>) -> bool {
-        said.unwrap_or(self.kept_in.is_some())
-    }
-
-    fn authenticate(&self, params: &Value) -> Result<Value, RpcError> {
-        let method = text(params, "methodId")?;
-        match &self.script.auth {
-            Some(auth) if auth.methods.iter().any(|known| known == method) => {
-                self.signed_in.fetch_or(!auth.in_vain, Ordering::Relaxed);
-                Ok(json!({}))
-            }
-            Some(_) | None => Err(RpcError::new(
-                INVALID_PARAMS,
-                format!("unknown way to sign in: {method}"),
-            )),
-        }
-    }
-
-    fn check_signed_in(&self) -> Result<(), RpcError> {
-        if self.signed_in.load(Ordering::Relaxed) {
-            Ok(())
-        } else {
-            Err(RpcError::new(-32000, "Authentication required"))
-        }
-    }
-
-    fn new_session(&self, params: &Value) -> Result<Value, RpcError> {
-        self.check_signed_in()?;
-        let (cwd, id) = (folder(params)?, uuid::Uuid::new_v4().to_string());
-        let session =
-            Session::start(id.clone(), cwd, self.kept_in.as_deref(), &self.script).map_err(own_failure)?;
-        let mut told = session.told(&self.script);
-        told["sessionId"] = json!(id);
-        lock(&self.sessions).insert(id, Arc::new(Mutex::new(session)));
-        Ok(told)
-    }
-
-    async fn load(&self, params: &Value) -> Result<Value, RpcError> {
-        if !self.announces(self.script.agent.load) {
-            return Err(RpcError::new(-32601, "method not found: session/load"));
-        }
-        let (told, history) = self.bring_back(params)?;
-        let id = text(params, "sessionId")?;
-        for line in history {
-            let (kind, said) = match line {
-                Kept::Session { .. } => continue,
-                Kept::User(said) => ("user_message_chunk", said),
-                Kept::Agent(said) => ("agent_message_chunk", said),
-            };
-            let update = json!({ "sessionUpdate": kind, "content": { "type": "text", "text": said } });
-            self.wire.send(update_frame(id, &update)).await;
-        }
-        Ok(told)
-    }
-
-    fn resume(&self, params: &Value) -> Result<Value, RpcError> {
-        if !self.announces(self.script.agent.resume) {
-            return Err(RpcError::new(-32601, "method not found: session/resume"));
-        }
-        self.bring_back(params).map(|(told, _)| told)
-    }
-
-    /// Opens a session of an earlier process again.
-    fn bring_back(&self, params: &Value) -> Result<(Value, Vec<Kept>), RpcError> {
-        self.check_signed_in()?;
-        let (id, cwd) = (text(params, "sessionId")?, folder(params)?);
-        let restored = match &self.kept_in {
-            Some(kept_in) => Session::restore(id, kept_in, &self.script).map_err(own_failure)?,
-            None => None,
-        };
-        let (mut session, history) = restored.ok_or_else(|| no_session(id))?;
-        session.cwd = cwd;
-        let told = session.told(&self.script);
-        lock(&self.sessions).insert(id.to_owned(), Arc::new(Mutex::new(session)));
-        Ok((told, history))
-    }
-
-    fn list(&self) -> Result<Value, RpcError> {
-        let mut known: BTreeMap<String, PathBuf> = lock(&self.sessions)
-            .iter()
-            .map(|(id, session)| (id.clone(), lock(session).cwd.clone()))
-            .collect();
-        if let Some(kept_in) = &self.kept_in {
-            known.extend(super::session::list(kept_in, &self.script).map_err(own_failure)?);
-        }
-        let sessions: Vec<Value> = known
-            .iter()
-            .map(|(id, cwd)| json!({ "sessionId": id, "cwd": cwd.display().to_string() }))
-            .collect();
-        Ok(json!({ "sessions": sessions }))
-    }
-
-    /// Forgets a session; what it is doing is cancelled.
-    fn close(&self, params: &Value) -> Result<Value, RpcError> {
-        let id = text(params, "sessionId")?;
-        self.cancel(params);
-        lock(&self.sessions)
-            .remove(id)
-            .map(|_| json!({}))
-            .ok_or_else(|| no_session(id))
-    }
-
-    fn choose(
-        &self,
-        params: &Value,
-        key: &str,
-        choice: Option<&super::script::Choice>,
-        set: fn(&mut Session, &super::script::Choice, &str) -> Result<(), RpcError>,
-    ) -> Result<Value, RpcError> {
-        let session = self.session(params)?;
-        if let Some(choice) = choice {
-            set(&mut lock(&session), choice, text(params, key)?)?;
-        }
-        Ok(json!({}))
-    }
-
-    fn session(&self, params: &Value) -> Result<Arc<Mutex<Session>>, RpcError> {
-        let id = text(params, "sessionId")?;
-        lock(&self.sessions)
-            .get(id)
-            .cloned()
-            .ok_or_else(|| no_session(id))
-    }
-
     /// Starts a turn, so that a cancellation right behind the prompt finds it.
     fn begin(self: &Arc<Self>, id: &Value, params: &Value) -> Result<Turn, RpcError> {
         let session = self.session(params)?;
@@ -465,7 +290,7 @@ impl Shared {
         lock(&self.turns).remove(session);
     }
 
-    fn cancel(&self, params: &Value) {
+    pub(super) fn cancel(&self, params: &Value) {
         if let Some(cancel) = params["sessionId"]
             .as_str()
             .and_then(|id| lock(&self.turns).get(id).cloned())
@@ -491,31 +316,4 @@ pub(super) async fn until_exists(path: &Path) {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, RpcError> {
-    params[key].as_str().ok_or_else(|| missing(key))
-}
-
-fn folder(params: &Value) -> Result<PathBuf, RpcError> {
-    let cwd = PathBuf::from(text(params, "cwd")?);
-    if !cwd.is_absolute() {
-        return Err(RpcError::new(INVALID_PARAMS, "`cwd` is not an absolute path"));
-    }
-    params["mcpServers"]
-        .as_array()
-        .ok_or_else(|| missing("mcpServers"))?;
-    Ok(cwd)
-}
-
-fn missing(key: &str) -> RpcError {
-    RpcError::new(INVALID_PARAMS, format!("`{key}` is missing or of the wrong type"))
-}
-
-fn no_session(id: &str) -> RpcError {
-    RpcError::new(-32002, format!("Resource not found: session {id}"))
-}
-
-fn own_failure(error: io::Error) -> RpcError {
-    RpcError::new(-32603, error.to_string())
 }

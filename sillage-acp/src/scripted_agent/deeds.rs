@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::record::Event;
 use super::step::{Ask, AskOption, Delete, Edit, Grandchild, Group, Run, Tool, Write};
-use super::turn::{Played, Turn, TurnEnd};
+use super::turn::{Played, Turn};
 
 /// What is told of a deed.
 struct Deed {
@@ -232,7 +232,10 @@ impl Turn {
                 }
             },
             Outcome::Rejected => ("failed", text_content("rejected")),
-            Outcome::Cancelled => return Err(TurnEnd::Cancelled),
+            Outcome::Cancelled => {
+                self.after_cancelled_request()?;
+                ("failed", text_content("cancelled"))
+            }
         };
         if !deed.quiet {
             self.update(json!({
@@ -308,7 +311,7 @@ impl Turn {
                 .await;
         }
         match outcome {
-            Outcome::Cancelled => Err(TurnEnd::Cancelled),
+            Outcome::Cancelled => self.after_cancelled_request(),
             Outcome::Allowed | Outcome::Rejected => Ok(()),
         }
     }

@@ -1,11 +1,128 @@
-//! An agent that speaks ACP and does what a script says: for tests, demonstrations, and trying a client.
+//! An agent that speaks ACP v1 and does what a script says: for tests, demonstrations, and trying a client.
+//!
+//! It behaves like a model's agent without a model: it says, writes, runs, asks, counts tokens, as it is told; and it
+//! misbehaves as real agents do, when it is told to. It shares no code with the client: two ends of a test that
+//! shared a mistake would agree about it.
+//!
+//! # A script
+//!
+//! ```
+//! # let script = r#"
+//! prompts:
+//!   - match: explore
+//!     steps:
+//!       - say: I look around.
+//!       - write: { path: notes.md, content: "seen in {{cwd}}\n", ask: true }
+//!       - report: { summary: Explored., references: [{ kind: file, value: notes.md }] }
+//!   - match: /fix bug (\d+)/
+//!     times: 2
+//!     steps:
+//!       - wait_for: "{{env.GATE}}/go"
+//!       - run: cargo --version
+//!       - say: "bug {{match.1}} is fixed: {{output}}"
+//! default:
+//!   - say: I know nothing of that.
+//! # "#;
+//! # let script = sillage_acp::scripted_agent::Script::parse(script).expect("a script");
+//! # assert_eq!(script.prompts.len(), 2);
+//! ```
+//!
+//! At a prompt, the first rule of `prompts` that matches and is not used up is played, otherwise `default`, otherwise
+//! the prompt is answered with an error. A rule has
+//!
+//! | key | |
+//! | --- | --- |
+//! | `match` | what the prompt's text holds: a text, or `/a regular expression/`; without it any prompt matches |
+//! | `if_exists`, `unless_exists` | a file that must, or must not, exist |
+//! | `times` | how often it may be used: 1, another number, or `always` |
+//! | `steps` | what is done; then the prompt is answered `end_turn`, unless a step answered it |
+//! | `after` | what is done once the prompt is answered: late updates, a second answer, an exit |
+//! | `on_cancel` | what a cancellation does: `obey`, `ignore`, `{ stop: REASON }`, `{ error: { code, message } }` |
+//!
+//! # Steps
+//!
+//! A step is a map of one key. Where a text is enough, it stands for the map: `say: hello`.
+//!
+//! | step | |
+//! | --- | --- |
+//! | `say`, `think` | `{ text, chunks, delay_ms, message }`: message or thought, in pieces |
+//! | `report` | `{ outcome, summary, … }`: says a fenced `json` block; other fields as given, right or wrong |
+//! | `plan` | list of texts or `{ content, priority, status }` |
+//! | `tool` | `{ id, title, kind, status, paths, content, raw_input, raw_output, update }`: news of a tool call |
+//! | `write`, `append` | `{ path, content, quiet, ask }`: really; told as a tool call unless `quiet`; only if allowed with `ask` |
+//! | `edit` | `{ path, find, replace, quiet, ask }`: the text must occur once |
+//! | `delete` | `{ path, quiet, ask }` |
+//! | `run` | `{ command, args, group, quiet, ask }`: a shell line or a program, waited for; `group`: `same`, `own`, `session` |
+//! | `grandchild` | `{ command, group, hold_stdout }`: a shell line that outlives the agent |
+//! | `ask` | `{ title, kind, paths, raw_input, tool, announce, bare, options, allowed, rejected, cancelled }`: asks for permission, then does the steps of its outcome |
+//! | `usage` | `{ used, size, cost: { amount, currency } }`: `usage_update` |
+//! | `turn_usage` | `{ input, output, cached_read, cached_write, thought }`: goes with the answer |
+//! | `wait` | milliseconds |
+//! | `wait_for` | `{ path, timeout_ms }`: until the file exists |
+//! | `touch` | a file to make, for others to wait for |
+//! | `silent` | `until_cancelled` or `for_ever` |
+//! | `stop` | ends the turn with this stop reason, known to ACP or not |
+//! | `error` | `{ code, message, data }`: ends the turn with an error |
+//! | `answer` | any result, at once; the turn goes on and is not answered again |
+//! | `on_cancel` | as a rule's, from here on |
+//! | `exit` | ends the process with this code, the prompt unanswered |
+//! | `crash` | aborts the process |
+//! | `stderr` | `{ text, times }` |
+//! | `raw` | `{ text, hex, newline }`: what is not protocol on standard output: noise, half a line, invalid UTF-8 |
+//! | `frame` | any JSON as a line: unknown updates, vendor notifications, another session's update; a list is a batch |
+//! | `update` | any JSON as an update of the session |
+//! | `request` | `{ method, params, wait }`: a request of the agent's own, such as `fs/write_text_file` |
+//! | `huge` | bytes of one `tool_call` line |
+//! | `delivery` | how frames leave up to the answer: `normal`, `byte_by_byte`, `one_write`, `batch` |
+//! | `record_env` | names of variables whose values go to the record |
+//!
+//! A deed (`write` to `run`) that fails is told as a failed tool call and the turn goes on, as a model would.
+//!
+//! Texts may hold placeholders: `{{cwd}}` and `{{session}}` of the session, `{{prompt}}` its number in the session,
+//! `{{text}}` the prompt's text and `{{match.N}}` the groups of the rule's expression, `{{model}}` and `{{effort}}` in
+//! force, `{{permission}}` the option chosen last (or `cancelled`, `error`), `{{response}}` to the last `request`,
+//! `{{output}}` and `{{code}}` of the last deed, `{{env.NAME}}`, `{{pid}}`, `{{script_dir}}` the folder of the script,
+//! and `{{open}}` for two braces. Paths are taken from the session's folder.
+//!
+//! # The agent around the prompts
+//!
+//! ```
+//! # let script = r#"
+//! agent: { name: scripted, version: "1", protocol: 1, load: true, resume: true, list: true, close: true }
+//! start: { stderr: "", stdout: "a banner\n", wait_for: FILE, delay_ms: 0 }   # and `exit: CODE`
+//! end: { ignore_eof: false, ignore_sigterm: false, linger_ms: 0, code: 0 }
+//! auth: { methods: [key], in_vain: false }       # -32000 until `authenticate`
+//! options:                                       # session configuration options
+//!   - { id: model, category: model, current: opus, values: [opus, haiku, old, odd], refused: [old], ignored: [odd] }
+//!   - { id: effort, category: thought_level, values: [low, high], by_model: { haiku: [low] } }
+//! models: { current: a, available: [a, b] }      # the legacy list, and `session/set_model`
+//! modes: { available: [ask, code] }
+//! sessions: { folder: kept, keep: as_said }      # or `when_answered`; announces load, resume and list
+//! uses: used                                     # `times` counted over all processes
+//! ids: strings                                   # of the agent's own requests; by default numbers from 0
+//! on_cancel: obey
+//! methods:                                       # methods that do not go as they should
+//!   session/load: { times: 1, error: { code: -32603, message: Internal error } }
+//!   session/new: { before: [{ jsonrpc: "2.0", method: _vendor/hello }], after: [], delay_ms: 0, wait_for: FILE }
+//!   session/set_mode: { result: null }           # and `silent: true`, `exit: CODE`
+//! # "#;
+//! # sillage_acp::scripted_agent::Script::parse(script).expect("a script");
+//! ```
+//!
+//! # The record
+//!
+//! With `--record FILE` every frame, prompt, answer, child process, signal and ending is added to the file before its
+//! effect can be seen; see [`record`]. Several processes may share one file.
 
 mod agent;
 mod deeds;
+mod methods;
 mod placeholder;
 pub mod record;
 pub mod script;
 mod session;
+mod shorthand;
+mod speech;
 pub mod step;
 mod turn;
 mod uses;

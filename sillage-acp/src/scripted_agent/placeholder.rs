@@ -150,6 +150,21 @@ mod tests {
         assert_eq!(expand("{{env.X}}", &value), Err("env.X".to_owned()));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_cut_without_loss(text in "[a{}. é-]{0,40}") {
+            let again = expand(&text, &|name| Some(format!("{{{{{name}}}}}")));
+            // Only blanks around a name may go.
+            proptest::prop_assert_eq!(again.map(|t| t.replace(' ', "")), Ok(text.replace(' ', "")));
+        }
+
+        #[test]
+        fn what_is_escaped_comes_back(text in "[a{}]{0,40}") {
+            let escaped = text.replace("{{", "{{open}}");
+            proptest::prop_assert_eq!(expand(&escaped, &|_| None), Ok(text));
+        }
+    }
+
     #[test]
     fn a_typo_is_found_with_its_line() {
         assert_eq!(

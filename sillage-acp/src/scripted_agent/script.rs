@@ -203,12 +203,18 @@ pub struct Method {
     pub after: Vec<Value>,
     /// It is answered with this error.
     pub error: Option<RpcError>,
-    /// It is answered with this result, and not carried out.
+    /// It is carried out, and answered with this result instead of its own; `null` too.
+    #[serde(deserialize_with = "even_null")]
     pub result: Option<Value>,
     /// It is never answered.
     pub silent: bool,
     /// The process exits with this code instead of answering.
     pub exit: Option<u8>,
+}
+
+/// A value that is there, be it `null`.
+fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// How the agent numbers its own requests.
@@ -321,7 +327,7 @@ impl<'de> Deserialize<'de> for Times {
     }
 }
 
-super::step::text_or_map!(Sessions, |text| Sessions {
+super::shorthand::text_or_map!(Sessions, |text| Sessions {
     folder: PathBuf::from(text),
     keep: Keep::default()
 });
@@ -392,3 +398,6 @@ impl Script {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,17 +8,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::agent::{Ending, Shared, lock, until_exists, update_frame};
 use super::placeholder;
 use super::record::Event;
-use super::script::{Keep, Method, Rule};
+use super::script::{Method, Rule};
 use super::session::{Kept, Session};
-use super::step::{
-    Delivery, Names, OnCancel, PlanEntry, Raw, Request, RpcError, Say, Silent, Step, TokenUse, WaitFor,
-};
+use super::step::{Delivery, Names, OnCancel, RpcError, Silent, Step, TokenUse, WaitFor};
 use super::wire::response;
 
 /// One prompt being answered.
@@ -37,7 +35,7 @@ pub(super) struct Turn {
     held: Vec<Value>,
     tokens: Option<TokenUse>,
     /// What was said and is kept when the prompt is answered.
-    unkept: Vec<String>,
+    pub(super) unkept: Vec<String>,
     answered: bool,
     /// Values of placeholders that steps set.
     pub(super) last: Names,
@@ -186,6 +184,14 @@ impl Turn {
         })
     }
 
+    /// What a cancelled request for permission does to the turn.
+    pub(super) fn after_cancelled_request(&self) -> Played {
+        match self.on_cancel {
+            OnCancel::Ignore => Ok(()),
+            OnCancel::Obey | OnCancel::Stop(_) | OnCancel::Error(_) => Err(TurnEnd::Cancelled),
+        }
+    }
+
     /// Plays steps although the prompt has been cancelled.
     pub(super) async fn steps_although_cancelled(&mut self, steps: &[Step]) -> Played {
         let on_cancel = std::mem::replace(&mut self.on_cancel, OnCancel::Ignore);
@@ -208,19 +214,7 @@ impl Turn {
             Step::Run(run) => self.run(run).await,
             Step::Grandchild(grandchild) => self.grandchild(grandchild),
             Step::Ask(ask) => self.ask(ask).await,
-            Step::Usage(usage) => {
-                let cost = usage
-                    .cost
-                    .as_ref()
-                    .map(|c| json!({ "amount": c.amount, "currency": c.currency }));
-                let mut update =
-                    json!({ "sessionUpdate": "usage_update", "used": usage.used, "size": usage.size });
-                if let Some(cost) = cost {
-                    update["cost"] = cost;
-                }
-                self.update(update).await;
-                Ok(())
-            }
+            Step::Usage(usage) => self.usage(usage).await,
             Step::TurnUsage(tokens) => {
                 self.tokens = Some(*tokens);
                 Ok(())
@@ -301,72 +295,6 @@ impl Turn {
         }
     }
 
-    async fn say(&mut self, say: &Say, kind: &str) -> Played {
-        let text = self.expand(&say.text)?;
-        for piece in cut(&text, say.chunks) {
-            if say.delay_ms > 0 {
-                self.unless_cancelled(tokio::time::sleep(Duration::from_millis(say.delay_ms)))
-                    .await?;
-            }
-            let mut update = json!({ "sessionUpdate": kind, "content": { "type": "text", "text": piece } });
-            if let Some(message) = &say.message {
-                update["messageId"] = json!(message);
-            }
-            if kind == "agent_message_chunk" {
-                self.keep(piece)?;
-            }
-            self.update(update).await;
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, said: String) -> io::Result<()> {
-        match self.agent.script.sessions.as_ref().map(|sessions| sessions.keep) {
-            None => Ok(()),
-            Some(Keep::AsSaid) => lock(&self.session).keep(&Kept::Agent(said)),
-            Some(Keep::WhenAnswered) => {
-                self.unkept.push(said);
-                Ok(())
-            }
-        }
-    }
-
-    async fn report(&mut self, given: &Map<String, Value>) -> Played {
-        let mut report = Map::from_iter([
-            ("outcome".to_owned(), json!("complete")),
-            ("summary".to_owned(), json!("Done.")),
-        ]);
-        for (key, value) in given {
-            report.insert(key.clone(), self.expand_json(value)?);
-        }
-        // What stands in the values is not looked at again for placeholders.
-        let json = serde_json::to_string_pretty(&report)
-            .map_err(io::Error::from)?
-            .replace("{{", "{{open}}");
-        let text = format!("```json\n{json}\n```\n");
-        self.say(
-            &Say {
-                text,
-                chunks: 1,
-                delay_ms: 0,
-                message: None,
-            },
-            "agent_message_chunk",
-        )
-        .await
-    }
-
-    async fn plan(&mut self, entries: &[PlanEntry]) -> Played {
-        let mut told = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let content = self.expand(&entry.content)?;
-            told.push(json!({ "content": content, "priority": entry.priority, "status": entry.status }));
-        }
-        self.update(json!({ "sessionUpdate": "plan", "entries": told }))
-            .await;
-        Ok(())
-    }
-
     async fn wait_for(&mut self, wait: &WaitFor) -> Played {
         let path = self.path(&wait.path)?;
         let limit = Duration::from_millis(wait.timeout_ms);
@@ -388,51 +316,6 @@ impl Turn {
             std::fs::create_dir_all(folder)?;
         }
         std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(())
-    }
-
-    async fn raw(&mut self, raw: &Raw) -> Played {
-        let mut bytes = self.expand(&raw.text)?.into_bytes();
-        bytes.extend(
-            raw.bytes()
-                .map_err(|words| TurnEnd::Error(RpcError::new(-32603, words)))?,
-        );
-        if raw.newline {
-            bytes.push(b'\n');
-        }
-        self.agent.wire.send_bytes(&bytes).await;
-        Ok(())
-    }
-
-    async fn request(&mut self, request: &Request) -> Played {
-        let params = self.expand_json(&request.params)?;
-        let (frame, answered) = self.agent.wire.request(&request.method, &params);
-        self.send(frame).await;
-        if request.wait
-            && let Ok(answer) = self.unless_cancelled(answered).await?
-        {
-            let said = answer
-                .get("result")
-                .or_else(|| answer.get("error"))
-                .unwrap_or(&Value::Null);
-            self.last.insert("response".to_owned(), said.to_string());
-        }
-        Ok(())
-    }
-
-    async fn huge(&mut self, bytes: u64) -> Played {
-        let size = usize::try_from(bytes).map_err(|_| {
-            TurnEnd::Error(RpcError::new(
-                -32603,
-                format!("{bytes} bytes are too many for this machine"),
-            ))
-        })?;
-        let update = json!({
-            "sessionUpdate": "tool_call", "toolCallId": "huge", "title": "huge", "status": "completed",
-            "rawOutput": "x".repeat(size),
-        });
-        let line = format!("{}\n", update_frame(&self.id, &update));
-        self.agent.wire.send_bytes(line.as_bytes()).await;
         Ok(())
     }
 
@@ -463,7 +346,6 @@ impl Turn {
             },
         };
         if self.answered {
-            self.agent.release(&self.id);
             return;
         }
         let answer = answer.map(|reason| {
@@ -493,8 +375,10 @@ impl Turn {
             text: self.text.clone(),
             response: told,
         });
-        self.answered = true;
-        self.agent.release(&self.id);
+        // Answered twice, as the script may want: the turn registered now could be the next one.
+        if !std::mem::replace(&mut self.answered, true) {
+            self.agent.release(&self.id);
+        }
         let mut held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.delivery) {
             Delivery::Normal => self.agent.wire.send(frame).await,
@@ -546,14 +430,4 @@ fn no_value(name: String) -> TurnEnd {
         -32603,
         format!("the placeholder {{{{{name}}}}} has no value here"),
     ))
-}
-
-/// Cuts a text into at most `pieces` parts of about the same size, between characters.
-fn cut(text: &str, pieces: usize) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    let size = chars.len().div_ceil(pieces.max(1)).max(1);
-    if chars.is_empty() {
-        return vec![String::new()];
-    }
-    chars.chunks(size).map(|piece| piece.iter().collect()).collect()
 }

@@ -1,7 +1,25 @@
-//! The scripted agent as a process, for this package's tests.
+//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|first| first == "launch-agent") {
+        return launch(args);
+    }
     sillage_acp::scripted_agent::main()
+}
+
+#[cfg(unix)]
+fn launch(args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    use std::io::Write as _;
+
+    let error = sillage_acp::launcher::launch(args);
+    let _ = writeln!(std::io::stderr(), "{error}");
+    ExitCode::from(127)
+}
+
+#[cfg(not(unix))]
+fn launch(_: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    ExitCode::from(127)
 }

@@ -1,5 +1,11 @@
 //! Tests of the crate that need processes or the official schema of the protocol.
 
+#[cfg(test)]
+#[cfg(unix)]
+mod acp_runtime;
+#[cfg(test)]
 mod peer;
+#[cfg(test)]
 mod schema;
+#[cfg(test)]
 mod scripted_agent;

@@ -27,10 +27,14 @@ impl Side {
 pub(crate) fn frames(entries: &[Entry]) -> Vec<(Side, Value)> {
     entries
         .iter()
-        .filter_map(|entry| match &entry.event {
-            Event::Received { frame } => Some((Side::Client, frame.clone())),
-            Event::Sent { frame } => Some((Side::Agent, frame.clone())),
-            _ => None,
+        .filter_map(|entry| {
+            if let Event::Received { frame } = &entry.event {
+                Some((Side::Client, frame.clone()))
+            } else if let Event::Sent { frame } = &entry.event {
+                Some((Side::Agent, frame.clone()))
+            } else {
+                None
+            }
         })
         .collect()
 }
@@ -87,8 +91,10 @@ fn fault(method: &str, part: &'static str, frame: &Value, by: Side) -> Option<St
     (!errors.is_empty()).then(|| format!("{method} {part}: {}", errors.join("; ")))
 }
 
-/// By method and part: who receives the method, and what its part must be.
-static SCHEMA: LazyLock<HashMap<(String, &'static str), (Side, Validator)>> = LazyLock::new(|| {
+/// By method and part (`params` or `result`): who receives the method, and what its part must be.
+type Definitions = HashMap<(String, &'static str), (Side, Validator)>;
+
+static SCHEMA: LazyLock<Definitions> = LazyLock::new(|| {
     let schema: Value =
         serde_json::from_str(include_str!("../schema/acp-v1.json")).expect("the schema is JSON");
     let mut validators = HashMap::new();

@@ -52,11 +52,11 @@ impl Session {
         }
     }
 
-    /// Refuses a request that differs from the one that opened the session, naming the fields.
+    /// Refuses a request that differs from the one that opened the session, naming the fields, and any once it died.
     pub(super) fn same_request(&self, request: &SessionRequest) -> Result<(), RuntimeError> {
         let fields = self.request.differences(request);
         if fields.is_empty() {
-            return Ok(());
+            return lock(&self.state).alive();
         }
         let words = format!(
             "session {} came before with another {}",
@@ -77,6 +77,7 @@ impl Session {
     /// Takes a message in: its place among the session's, or none when it was accepted before.
     pub(super) fn accept(&self, message: &MessageRequest) -> Result<Option<usize>, RuntimeError> {
         let mut state = lock(&self.state);
+        state.alive()?;
         let id = message.client_message_id;
         if let Some(text) = state.messages.get(&id) {
             if *text == message.text {
@@ -231,6 +232,16 @@ impl Session {
 }
 
 impl State {
+    fn alive(&self) -> Result<(), RuntimeError> {
+        if self.ended {
+            Err(RuntimeError::Lost {
+                words: "the session is over".to_owned(),
+            })
+        } else {
+            Ok(())
+        }
+    }
+
     fn answer(&mut self, message: ClientMessageId, before: Vec<SessionEventKind>, mut answer: Answer) {
         for kind in before {
             if let SessionEventKind::Usage { usage } = &kind {

@@ -1,0 +1,278 @@
+//! What arrives from the agent: updates, permission requests, and what is no protocol.
+
+use serde_json::Value;
+use sillage_core::ports::runtime::{PermissionRequest, RuntimeError, SessionEventKind, Usage};
+
+use super::actor::{Actor, End, OpenPermission, ToolCall, Unable};
+use super::turn::Turn;
+use crate::connection::{Incoming, METHOD_NOT_FOUND};
+use crate::permission::{Bounds, Decision, ToolFacts, decide, option_for};
+use crate::translate::{self, Update};
+
+/// Lines of noise that are shown; more are counted.
+const NOISE_SHOWN: u64 = 100;
+
+/// Updates kept for a session that has no identifier yet.
+const EARLY_KEPT: usize = 1000;
+
+/// Tool calls remembered in a turn, and permission requests open at once.
+const REMEMBERED: usize = 10_000;
+
+impl Actor {
+    /// Handles one thing that arrived.
+    pub(super) fn arrived(&mut self, incoming: Incoming) -> Result<(), End> {
+        match incoming {
+            Incoming::Response { id, outcome } if self.turn.waits_for(&id) => self.prompt_answered(outcome),
+            Incoming::Response { id, .. } if self.connection.was_asked(&id) => {
+                self.note(format!("a second answer to request {id} was dropped"));
+                Ok(())
+            }
+            // The answer that is waited for may be this one, wrongly addressed: it would never come.
+            Incoming::Response { id, outcome } => {
+                let error = outcome
+                    .err()
+                    .map(|error| format!(": {}", error.message))
+                    .unwrap_or_default();
+                let words = format!("an answer to no request (identifier {id}){error}");
+                self.note(words.clone());
+                self.give_up(&words)
+            }
+            Incoming::Request { id, method, params } if method == "session/request_permission" => {
+                self.permission_requested(id, &params)
+            }
+            // Files and terminals are not offered (A6); an agent that asks all the same goes on without.
+            Incoming::Request { id, method, .. } => {
+                self.note(format!(
+                    "a request for `{method}`, which is not offered, was refused"
+                ));
+                Ok(self
+                    .connection
+                    .refuse(&id, METHOD_NOT_FOUND, &format!("`{method}` is not offered"))?)
+            }
+            Incoming::Notification { method, params } => {
+                if method == "session/update" {
+                    self.session_update(params);
+                }
+                Ok(())
+            }
+            Incoming::Noise(line) => {
+                self.noise(line);
+                Ok(())
+            }
+            Incoming::Damaged(words) => {
+                self.note(words.clone());
+                self.give_up(&words)
+            }
+            Incoming::Closed(words) => Err(End::Cut(words)),
+        }
+    }
+
+    pub(super) fn note(&self, text: String) {
+        self.log.push(SessionEventKind::Note { text });
+    }
+
+    fn noise(&mut self, line: String) {
+        self.noise += 1;
+        if self.noise <= NOISE_SHOWN {
+            self.note(format!("not protocol: {line}"));
+        } else if self.noise == NOISE_SHOWN + 1 {
+            self.note("more lines that are not protocol are not shown".to_owned());
+        }
+    }
+
+    /// A `session/update`: this session's is applied, another's (a sub-agent's) is not.
+    fn session_update(&mut self, params: Value) {
+        let Some(session) = &self.session else {
+            if self.early.len() < EARLY_KEPT {
+                self.early.push(params);
+            }
+            return;
+        };
+        if params["sessionId"].as_str() == Some(session.as_str()) {
+            self.update(translate::update(&params["update"]));
+        }
+    }
+
+    /// Applies what came for the session before its identifier was known.
+    pub(super) fn apply_early(&mut self) {
+        for params in std::mem::take(&mut self.early) {
+            self.session_update(params);
+        }
+    }
+
+    fn update(&mut self, update: Update) {
+        match (update, &mut self.replay) {
+            (Update::Said { text, message }, Some(replay)) => replay.said(&text, message.as_deref()),
+            (Update::Asked { text, message }, Some(replay)) => replay.asked(&text, message.as_deref()),
+            (Update::Tool { .. }, Some(replay)) => replay.tool(),
+            (Update::Chatter(_), Some(_)) | (Update::Nothing | Update::Asked { .. }, _) => {}
+            (Update::Said { text, message }, None) => self.said(text, message.as_deref()),
+            (Update::Tool { id, status, facts }, None) => self.tool(id, status, facts),
+            (Update::Chatter(kind), None) => self.log.push(kind),
+            (Update::Used(usage), _) => self.add_usage(usage, Usage::default()),
+            (Update::Options(options), _) => self.shown.options = options,
+        }
+    }
+
+    fn said(&mut self, text: String, message: Option<&str>) {
+        let late = message.is_some() && message == self.earlier_message.as_deref();
+        if let Turn::Answering(turn) = &mut self.turn
+            && !late
+        {
+            turn.text.said(&text, message);
+        }
+        self.log.push(SessionEventKind::Text { text });
+    }
+
+    /// A tool call, or news of one; one that was never announced begins here.
+    fn tool(&mut self, id: String, status: Option<String>, facts: ToolFacts) {
+        let known = self.tools.contains_key(&id);
+        if !known && self.tools.len() >= REMEMBERED {
+            return;
+        }
+        if !known && let Turn::Answering(turn) = &mut self.turn {
+            turn.text.tool();
+        }
+        let call = self.tools.entry(id.clone()).or_insert_with(|| ToolCall {
+            status: "pending".to_owned(),
+            ..ToolCall::default()
+        });
+        let before = (call.status.clone(), call.facts.title.clone());
+        call.facts.update(facts);
+        if let Some(status) = status {
+            call.status = status;
+        }
+        let news = SessionEventKind::Tool {
+            id,
+            title: call.facts.title.clone(),
+            status: call.status.clone(),
+        };
+        if !known || before != (call.status.clone(), call.facts.title.clone()) {
+            self.log.push(news);
+        }
+    }
+
+    /// Closes the tool calls that the agent left open at the end of a turn.
+    pub(super) fn close_tools(&mut self) {
+        for (id, call) in self.tools.drain() {
+            if !matches!(call.status.as_str(), "completed" | "failed") {
+                let status = "unfinished".to_owned();
+                self.log.push(SessionEventKind::Tool {
+                    id,
+                    title: call.facts.title,
+                    status,
+                });
+            }
+        }
+    }
+
+    /// A permission request is answered by the policy, or shown to a person (A5).
+    fn permission_requested(&mut self, rpc_id: Value, params: &Value) -> Result<(), End> {
+        let ours = self.session.is_some() && params["sessionId"].as_str() == self.session.as_deref();
+        let stopping = match &self.turn {
+            Turn::Answering(turn) => turn.cancelled.is_some(),
+            Turn::GivenUp { .. } => true,
+            Turn::Idle => self.replay.is_some(),
+        };
+        if !ours || stopping || self.permissions.len() >= REMEMBERED {
+            return Ok(self
+                .connection
+                .respond(&rpc_id, &translate::permission_outcome(None))?);
+        }
+        let facts = match translate::tool(&params["toolCall"]) {
+            Some(Update::Tool { id, status, facts }) => {
+                self.tool(id.clone(), status, facts);
+                self.tools
+                    .get(&id)
+                    .map(|call| call.facts.clone())
+                    .unwrap_or_default()
+            }
+            _ => ToolFacts::default(),
+        };
+        self.permissions_asked += 1;
+        let title = if facts.title.is_empty() {
+            facts.kind.clone()
+        } else {
+            Some(facts.title.clone())
+        };
+        let request = PermissionRequest {
+            id: format!("p{}", self.permissions_asked),
+            title: title.unwrap_or_else(|| "a tool call that the agent does not describe".to_owned()),
+            options: translate::permission_options(&params["options"]),
+        };
+        self.decide_permission(OpenPermission { rpc_id, request }, &facts)
+    }
+
+    fn decide_permission(&mut self, asked: OpenPermission, facts: &ToolFacts) -> Result<(), End> {
+        let bounds = Bounds {
+            policy: self.plan.request.permissions,
+            folders: &self.plan.request.filesystem_scope,
+            workspace: &self.plan.request.workspace,
+        };
+        let allow = match decide(bounds, facts) {
+            Decision::Ask if !asked.request.options.is_empty() => {
+                self.log.push(SessionEventKind::Permission {
+                    request: asked.request.clone(),
+                });
+                self.permissions.push(asked);
+                return Ok(());
+            }
+            Decision::Allow => true,
+            Decision::Refuse | Decision::Ask => false,
+        };
+        let option = option_for(allow, &asked.request.options).map(|option| option.id.clone());
+        if (!allow || option.is_none())
+            && let Turn::Answering(turn) = &mut self.turn
+        {
+            turn.refused = true;
+        }
+        if allow && option.is_none() {
+            self.note(format!(
+                "`{}` is within the session's folders, and the agent offers no permission for this once only",
+                asked.request.title
+            ));
+        }
+        self.answer(&asked, option.as_deref(), "policy")
+    }
+
+    /// Answers an open permission request for a person.
+    pub(super) fn answer_permission(&mut self, id: &str, option: &str) -> Result<(), Unable> {
+        let refused = |words| Err(Unable::Refused(RuntimeError::Permanent { words }));
+        let Some(at) = self.permissions.iter().position(|open| open.request.id == id) else {
+            return refused(format!("no permission request `{id}` is open"));
+        };
+        let kind = self.permissions[at]
+            .request
+            .options
+            .iter()
+            .find(|one| one.id == option);
+        let Some(kind) = kind.map(|one| one.kind.clone()) else {
+            return refused(format!("permission request `{id}` has no option `{option}`"));
+        };
+        let asked = self.permissions.remove(at);
+        if !kind.starts_with("allow")
+            && let Turn::Answering(turn) = &mut self.turn
+        {
+            turn.refused = true;
+        }
+        self.answer(&asked, Some(option), "person").map_err(Unable::Over)
+    }
+
+    /// Answers every open permission request `cancelled`. An agent that cannot be told is found out elsewhere.
+    pub(super) fn cancel_permissions(&mut self) {
+        for asked in std::mem::take(&mut self.permissions) {
+            let _ = self.answer(&asked, None, "cancel");
+        }
+    }
+
+    fn answer(&mut self, asked: &OpenPermission, option: Option<&str>, by: &str) -> Result<(), End> {
+        self.connection
+            .respond(&asked.rpc_id, &translate::permission_outcome(option))?;
+        self.log.push(SessionEventKind::PermissionAnswered {
+            id: asked.request.id.clone(),
+            option: option.map(str::to_owned),
+            by: by.to_owned(),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Turns: a message accepted, its answer, its cancellation.
+
+use serde_json::Value;
+use sillage_core::id::ClientMessageId;
+use sillage_core::ports::runtime::{
+    Answer, MessageRequest, RuntimeError, SessionEventKind, StopReason, Usage,
+};
+use tokio::time::Instant;
+
+use super::actor::{Actor, End, Unable};
+use super::text::FinalText;
+use crate::connection::RpcError;
+use crate::{classify, translate};
+
+/// What the agent is doing for us.
+#[derive(Debug, Default)]
+pub(super) enum Turn {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// Answering a message.
+    Answering(Answering),
+    /// Answering a message that has failed already: its end is waited for until the deadline.
+    GivenUp { request: u64, deadline: Instant },
+}
+
+/// A message being answered.
+#[derive(Debug)]
+pub(super) struct Answering {
+    pub(super) message: ClientMessageId,
+    /// The identifier of the prompt.
+    request: u64,
+    pub(super) text: FinalText,
+    /// When it was cancelled: until when its end is waited for.
+    pub(super) cancelled: Option<Instant>,
+    /// A permission was refused in it.
+    pub(super) refused: bool,
+}
+
+impl Turn {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Turn::Idle => None,
+            Turn::Answering(turn) => turn.cancelled,
+            Turn::GivenUp { deadline, .. } => Some(*deadline),
+        }
+    }
+
+    /// Whether `id` is that of the prompt whose answer is waited for.
+    pub(super) fn waits_for(&self, id: &Value) -> bool {
+        match self {
+            Turn::Idle => false,
+            Turn::Answering(Answering { request, .. }) | Turn::GivenUp { request, .. } => {
+                id.as_u64() == Some(*request)
+            }
+        }
+    }
+}
+
+impl Actor {
+    /// Takes a message in and prompts the agent with it; nothing when it was accepted before (R5).
+    pub(super) fn accept(&mut self, message: &MessageRequest) -> Result<(), Unable> {
+        let id = message.client_message_id;
+        if let Some(text) = self.messages.get(&id) {
+            if *text == message.text {
+                return Ok(());
+            }
+            let words = format!("message {id} came before with another text");
+            return Err(Unable::Refused(RuntimeError::Conflict {
+                words,
+                fields: vec!["text".to_owned()],
+            }));
+        }
+        if let Turn::Answering(turn) = &self.turn {
+            let words = format!("message {} is being answered", turn.message);
+            return Err(Unable::Refused(RuntimeError::Conflict {
+                words,
+                fields: Vec::new(),
+            }));
+        }
+        let session = self.session.clone().unwrap_or_default();
+        let prompt = translate::prompt(&session, &message.text);
+        let request = self
+            .connection
+            .request("session/prompt", &prompt)
+            .map_err(|error| Unable::Over(error.into()))?;
+        self.messages.insert(id, message.text.clone());
+        let text = FinalText::default();
+        self.turn = Turn::Answering(Answering {
+            message: id,
+            request,
+            text,
+            cancelled: None,
+            refused: false,
+        });
+        Ok(())
+    }
+
+    /// The prompt was answered: so the message ends, whatever the answer.
+    pub(super) fn prompt_answered(&mut self, outcome: Result<Value, RpcError>) -> Result<(), End> {
+        self.cancel_permissions();
+        self.close_tools();
+        match std::mem::take(&mut self.turn) {
+            Turn::Answering(turn) => {
+                self.earlier_message = turn.text.message().map(str::to_owned);
+                let kind = self.end_of(turn, outcome);
+                self.log.push(kind);
+                Ok(())
+            }
+            Turn::Idle | Turn::GivenUp { .. } => {
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().try_for_each(|command| self.command(command))
+            }
+        }
+    }
+
+    fn end_of(&mut self, turn: Answering, outcome: Result<Value, RpcError>) -> SessionEventKind {
+        let message = turn.message;
+        let stop = match outcome {
+            Ok(answer) => {
+                let end = translate::prompt_end(&answer);
+                self.add_usage(end.totals, end.turn);
+                end.stop
+            }
+            // Some agents answer a cancelled prompt with an error.
+            Err(_) if turn.cancelled.is_some() => StopReason::Cancelled,
+            Err(error) => {
+                let error = classify::rpc_error(self.agent(), &error, crate::runtime::now());
+                return SessionEventKind::Error {
+                    message: Some(message),
+                    error,
+                };
+            }
+        };
+        // Whether it was cancelled is what we know, not what the agent says: some answer a cancelled prompt
+        // `end_turn`, and some end a prompt `cancelled` because a permission was refused.
+        let stop = match (turn.cancelled.is_some(), stop) {
+            (true, _) => StopReason::Cancelled,
+            (false, StopReason::Cancelled) if turn.refused => {
+                StopReason::Other("cancelled by the agent after a refused permission".to_owned())
+            }
+            (false, StopReason::Cancelled) => StopReason::Other("cancelled by the agent".to_owned()),
+            (false, stop) => stop,
+        };
+        let answer = Answer {
+            text: turn.text.finish(),
+            stop,
+            usage: self.usage,
+        };
+        SessionEventKind::Answer { message, answer }
+    }
+
+    /// Fails the message being answered, and asks the agent to leave it: something that it wrote was lost (A4).
+    pub(super) fn give_up(&mut self, words: &str) -> Result<(), End> {
+        let Turn::Answering(turn) = std::mem::take(&mut self.turn) else {
+            return Ok(());
+        };
+        let words = format!("agent `{}` wrote {words}", self.agent());
+        let error = RuntimeError::Permanent { words };
+        self.log.push(SessionEventKind::Error {
+            message: Some(turn.message),
+            error,
+        });
+        let deadline = turn
+            .cancelled
+            .unwrap_or_else(|| Instant::now() + self.plan.options.cancel_grace);
+        self.turn = Turn::GivenUp {
+            request: turn.request,
+            deadline,
+        };
+        self.cancel_permissions();
+        self.notify_cancel()
+    }
+
+    /// Asks the agent to stop (ACP v1, "Cancellation"): open permission requests are answered first.
+    pub(super) fn cancel(&mut self) -> Result<(), End> {
+        let deadline = Instant::now() + self.plan.options.cancel_grace;
+        match &mut self.turn {
+            Turn::Answering(turn) if turn.cancelled.is_none() => turn.cancelled = Some(deadline),
+            Turn::Answering(_) | Turn::Idle | Turn::GivenUp { .. } => return Ok(()),
+        }
+        self.cancel_permissions();
+        self.notify_cancel()
+    }
+
+    fn notify_cancel(&mut self) -> Result<(), End> {
+        let session = self.session.clone().unwrap_or_default();
+        Ok(self
+            .connection
+            .notify("session/cancel", &translate::cancel(&session))?)
+    }
+
+    /// The agent has not stopped in time: it is ended.
+    pub(super) fn grace_is_over(&mut self) -> End {
+        let grace = self.plan.options.cancel_grace;
+        End::Lost(format!(
+            "did not stop within {} of being asked to",
+            sillage_core::time::human(grace)
+        ))
+    }
+
+    /// Adds what is newly known of usage: totals replace, a turn's own tokens add up.
+    pub(super) fn add_usage(&mut self, totals: Usage, turn: Usage) {
+        let sum = |so_far: Option<u64>, more: Option<u64>| {
+            more.map(|more| so_far.unwrap_or(0).saturating_add(more))
+                .or(so_far)
+        };
+        let before = self.usage;
+        if totals.input_tokens.is_none() && totals.output_tokens.is_none() {
+            self.usage.input_tokens = sum(before.input_tokens, turn.input_tokens);
+            self.usage.output_tokens = sum(before.output_tokens, turn.output_tokens);
+        }
+        self.usage = self.usage.updated_by(totals);
+        if self.usage != before {
+            self.log.push(SessionEventKind::Usage { usage: self.usage });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+use super::*;
+
+#[test]
+fn updates_that_are_unknown_or_broken_become_notes() {
+    let known = json!({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "hi"}});
+    assert_eq!(
+        update(&known),
+        Update::Said {
+            text: "hi".to_owned(),
+            message: Some("m".to_owned())
+        }
+    );
+    let strange = [
+        json!({"sessionUpdate": "brand_new_kind", "x": 1}),
+        json!({"sessionUpdate": "tool_call", "title": "no id"}),
+        json!({"sessionUpdate": "agent_message_chunk"}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "hologram"}}),
+        Value::Null,
+    ];
+    for raw in strange {
+        assert!(
+            matches!(update(&raw), Update::Chatter(SessionEventKind::Note { .. })),
+            "{raw}"
+        );
+    }
+    assert_eq!(
+        update(&json!({"sessionUpdate": "session_info_update", "title": "t"})),
+        Update::Nothing
+    );
+}
+
+#[test]
+fn a_tool_call_is_read_as_far_as_it_goes() {
+    let raw = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "kind": "brand_new", "status": 7,
+        "locations": [{"path": "/a"}, {"line": 1}], "content": [{"type": "diff", "path": "/b", "newText": ""},
+        {"type": "content", "path": "/c"}], "rawInput": null});
+    let Update::Tool { id, status, facts } = update(&raw) else {
+        panic!("no tool call")
+    };
+    assert_eq!(
+        (id.as_str(), status, facts.kind.as_deref()),
+        ("t", None, Some("brand_new"))
+    );
+    assert_eq!(
+        (facts.locations, facts.diffs),
+        (vec!["/a".into()], vec!["/b".into()])
+    );
+    assert_eq!(facts.raw_input, None);
+}
+
+#[test]
+fn a7_usage_comes_from_what_is_given_and_the_rest_is_unknown() {
+    let raw = json!({"sessionUpdate": "usage_update", "used": 120, "size": 1000, "cost": {"amount": 0.0125, "currency": "USD"}});
+    let expected = Usage {
+        context_used: Some(120),
+        cost_micros: Some(12_500),
+        currency: Some(*b"USD"),
+        ..Usage::default()
+    };
+    assert_eq!(update(&raw), Update::Used(expected));
+    let credits = json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": -1, "currency": "credits"}});
+    assert_eq!(
+        update(&credits),
+        Update::Used(Usage {
+            context_used: Some(1),
+            ..Usage::default()
+        })
+    );
+
+    let end = prompt_end(
+        &json!({"stopReason": "end_turn", "usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 0}}),
+    );
+    assert_eq!(
+        (end.totals.input_tokens, end.totals.cache_read_tokens),
+        (Some(20), Some(0))
+    );
+    assert!(end.turn.is_unknown());
+    let end = prompt_end(&json!({"stopReason": "cancelled", "usage": {"inputTokens": 0, "outputTokens": 0}}));
+    assert!(end.totals.is_unknown());
+    let end = prompt_end(
+        &json!({"stopReason": "end_turn", "usage": null, "_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 2}}}}),
+    );
+    assert_eq!((end.turn.input_tokens, end.totals.is_unknown()), (Some(5), true));
+}
+
+#[test]
+fn stop_reasons_are_words() {
+    assert_eq!(
+        prompt_end(&json!({"stopReason": "budget"})).stop,
+        StopReason::Other("budget".to_owned())
+    );
+    assert_eq!(prompt_end(&json!({})).stop, StopReason::Other(String::new()));
+    assert_eq!(prompt_end(&Value::Null).stop, StopReason::Other(String::new()));
+    assert_eq!(
+        prompt_end(&json!({"stopReason": "refusal"})).stop,
+        StopReason::Refusal
+    );
+}
+
+#[test]
+fn what_a_session_shows_of_its_model_is_read_from_both_ways() {
+    let shown = shown(&json!({
+        "sessionId": "s",
+        "configOptions": [
+            {"id": "m", "name": "Model", "category": "model", "type": "select", "currentValue": "a",
+             "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]},
+            {"id": "e", "name": "Effort", "category": "thought_level", "type": "select", "currentValue": "low",
+             "options": [{"group": "g", "name": "G", "options": [{"value": "low", "name": "Low"}]}]},
+            {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": true},
+            {"broken": true}
+        ],
+        "models": {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}]}
+    }));
+    let ids: Vec<&str> = shown.options.iter().map(|option| option.id.as_str()).collect();
+    assert_eq!(ids, ["m", "e"]);
+    assert_eq!(shown.options[1].values, [("low".to_owned(), "Low".to_owned())]);
+    assert_eq!(shown.models.unwrap().available, ["a"]);
+}
+
+#[test]
+fn capabilities_are_read_from_the_raw_answer() {
+    let (version, can) = capabilities(&json!({"protocolVersion": 1,
+        "agentCapabilities": {"loadSession": true, "sessionCapabilities": {"resume": {}}}}));
+    assert_eq!(
+        (version, can),
+        (
+            json!(1),
+            Capabilities {
+                load: true,
+                resume: true
+            }
+        )
+    );
+    assert_eq!(capabilities(&json!({})).1, Capabilities::default());
+}
