@@ -1,6 +1,7 @@
-//! Scripted runtime, faulty store and conformance suites for the traits of Sillage.
+//! Scripted runtime, faulty store, model server and conformance suites for the traits of Sillage.
 
 pub mod faulty_store;
+pub mod model_server;
 pub mod runtime_suite;
 pub mod scripted_runtime;
 pub mod store_suite;

@@ -295,6 +295,12 @@ fn w14_equal_lines_where_even_the_kept_parts_do_not_fit() {
         assert!(line.starts_with(&start), "{line}");
         assert_eq!(line.chars().count(), lines[0].chars().count());
     }
+    let elsewhere = Upstream {
+        full: Path::new("/data/steps/x/report.json"),
+        ..all[0]
+    };
+    let apart: Vec<Upstream<'_>> = all.iter().copied().chain([elsewhere]).collect();
+    assert!(section(&apart, 20_000).contains("The full ones are in `/data`."));
     let crowd: Vec<Upstream<'_>> = all.iter().copied().cycle().take(10_000).collect();
     let text = section(&crowd, 24_000);
     assert!(
@@ -361,6 +367,10 @@ fn any_report() -> impl Strategy<Value = Report> {
 }
 
 proptest! {
+    // Reports are slow to make up: these are enough to meet every way of cutting.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+
     #[test]
     fn w14_the_budget_is_never_exceeded(
         reports in prop::collection::vec((any_report(), "[a-z\n`]{0,30}"), 1..12),

@@ -299,10 +299,7 @@ fn escaped_length(content: &str) -> usize {
 
 /// A line of equal length for each report: outcome, title and where the whole is, then the summary.
 fn push_lines(text: &mut String, upstream: &[Upstream<'_>], budget: usize) {
-    let folder = upstream
-        .first()
-        .and_then(|one| one.full.parent())
-        .unwrap_or(Path::new(""));
+    let folder = common_folder(upstream);
     let mut heading = String::from(HEADING);
     let _ = write!(
         heading,
@@ -323,6 +320,19 @@ fn push_lines(text: &mut String, upstream: &[Upstream<'_>], budget: usize) {
         }
     }
     text.push('\n');
+}
+
+/// The innermost folder that holds every full report.
+fn common_folder<'a>(upstream: &[Upstream<'a>]) -> &'a Path {
+    let mut folders = upstream.iter().map(|one| one.full.parent().unwrap_or(one.full));
+    let first = folders.next().unwrap_or(Path::new(""));
+    folders.fold(first, |common, folder| {
+        // Every path starts with the last of these: the root, or the empty path.
+        common
+            .ancestors()
+            .find(|ancestor| folder.starts_with(ancestor))
+            .unwrap_or(common)
+    })
 }
 
 fn push_report_line(text: &mut String, one: &Upstream<'_>, share: usize) {
