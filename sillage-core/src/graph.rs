@@ -40,31 +40,18 @@ impl Graph {
     }
 
     /// The graph with these edges, which may come in any order and more than once. Edges to or from nodes past
-    /// the end are left out. Takes time in proportion to nodes and edges, but for sorting each node's edges.
+    /// the end are left out. Takes time in proportion to nodes and edges, but for sorting the edges.
     ///
     /// # Errors
     /// The cycles, one for each strongly connected component, by their least node.
     pub fn new(nodes: u32, edges: &[(u32, u32)]) -> Result<Graph, Vec<Cycle>> {
         let children = Adjacency::new(nodes, edges.iter().copied());
-        let mut graph: DiGraph<(), (), u32> = DiGraph::with_capacity(nodes as usize, children.targets.len());
-        for _ in 0..nodes {
-            graph.add_node(());
-        }
-        for (from, to) in children.edges() {
-            graph.add_edge(NodeIndex::new(from as usize), NodeIndex::new(to as usize), ());
-        }
-        // Not petgraph's Tarjan, which recurses: a chain of 100,000 agents would end it.
-        let components = kosaraju_scc(&graph);
         let mut cycles = Vec::new();
         let mut order = Vec::with_capacity(nodes as usize);
-        // Components come children first.
-        for component in components.iter().rev() {
+        for component in components(nodes, &children) {
             match component.as_slice() {
-                [node] if !children.has(index(*node), index(*node)) => order.push(index(*node)),
-                nodes => cycles.push(shortest_cycle(
-                    &children,
-                    nodes.iter().map(|node| index(*node)).collect(),
-                )),
+                [node] if !children.has(*node, *node) => order.push(*node),
+                _ => cycles.push(shortest_cycle(&children, component)),
             }
         }
         if !cycles.is_empty() {
@@ -136,16 +123,16 @@ impl Graph {
     /// All that follows `node`, itself not included, in the order of [`Graph::order`].
     #[must_use]
     pub fn descendants(&self, node: u32) -> Vec<u32> {
-        self.reached(node, &self.children, self.order.iter())
+        self.reached(node, &self.children)
     }
 
     /// All that `node` follows, itself not included, in the order of [`Graph::order`].
     #[must_use]
     pub fn ancestors(&self, node: u32) -> Vec<u32> {
-        self.reached(node, &self.parents, self.order.iter())
+        self.reached(node, &self.parents)
     }
 
-    fn reached<'a>(&self, node: u32, next: &Adjacency, order: impl Iterator<Item = &'a u32>) -> Vec<u32> {
+    fn reached(&self, node: u32, next: &Adjacency) -> Vec<u32> {
         let mut seen = vec![false; self.len()];
         let mut open = vec![node];
         while let Some(node) = open.pop() {
@@ -155,7 +142,7 @@ impl Graph {
                 }
             }
         }
-        order.copied().filter(|&other| seen[other as usize]).collect()
+        self.order.iter().copied().filter(|&other| seen[other as usize]).collect()
     }
 
     /// For each node, whether another one may run at the same time: one that it neither follows nor precedes
@@ -210,9 +197,20 @@ fn alone(ready_after: impl ExactSizeIterator<Item = usize>) -> Vec<bool> {
         .collect()
 }
 
-fn index(node: NodeIndex<u32>) -> u32 {
-    // An index type of 32 bits was asked for.
-    u32::try_from(node.index()).unwrap_or(u32::MAX)
+/// The strongly connected components, parents before children.
+fn components(nodes: u32, children: &Adjacency) -> impl Iterator<Item = Vec<u32>> {
+    let mut graph: DiGraph<(), (), u32> = DiGraph::with_capacity(nodes as usize, children.targets.len());
+    for _ in 0..nodes {
+        graph.add_node(());
+    }
+    for (from, to) in children.edges() {
+        graph.add_edge(from.into(), to.into(), ());
+    }
+    // Not petgraph's Tarjan, which recurses: a chain of 100,000 agents would end it.
+    let components = kosaraju_scc(&graph);
+    // It gives children first. Its numbers have the 32 bits that were asked for.
+    let number = |node: NodeIndex<u32>| u32::try_from(node.index()).unwrap_or(u32::MAX);
+    components.into_iter().rev().map(move |component| component.into_iter().map(number).collect())
 }
 
 /// The neighbours of every node, one after the other in one array.

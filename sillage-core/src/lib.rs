@@ -10,7 +10,6 @@ pub mod fault;
 pub mod folders;
 pub mod graph;
 pub mod id;
-pub mod near;
 pub mod message;
 pub mod ports;
 pub mod project;

@@ -8,8 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{Node, Place, Value};
-use crate::fault::{Fault, FaultCode};
-use crate::near::nearest;
+use crate::fault::{Fault, FaultCode, nearest};
 use crate::time::parse_duration;
 
 /// Faults beyond this many are not kept: nobody reads them, and a hostile text could make millions.
@@ -172,7 +171,7 @@ impl Checker {
         if self.compared > MOST_COMPARISONS {
             return None;
         }
-        nearest(name, candidates).map(str::to_owned)
+        nearest(name, candidates)
     }
 
     /// The fields of a map; those that are not `known` are faults.
@@ -200,39 +199,30 @@ impl Checker {
 
     /// The entries of a map with free keys.
     pub(crate) fn entries<'a>(&mut self, spot: &Spot<'a>) -> Option<&'a [(super::Key, Node)]> {
-        match &spot.node.value {
-            Value::Map(entries) => Some(entries),
-            other => {
-                self.bad_type(spot, "a map", other);
-                None
-            }
-        }
+        let Value::Map(entries) = &spot.node.value else {
+            return self.bad_type(spot, "a map");
+        };
+        Some(entries)
     }
 
     pub(crate) fn list<'a>(&mut self, spot: &Spot<'a>) -> Option<Vec<Spot<'a>>> {
-        match &spot.node.value {
-            Value::List(items) => Some(
-                items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, node)| spot.item(index, node))
-                    .collect(),
-            ),
-            other => {
-                self.bad_type(spot, "a list", other);
-                None
-            }
-        }
+        let Value::List(items) = &spot.node.value else {
+            return self.bad_type(spot, "a list");
+        };
+        Some(
+            items
+                .iter()
+                .enumerate()
+                .map(|(index, node)| spot.item(index, node))
+                .collect(),
+        )
     }
 
     pub(crate) fn text<'a>(&mut self, spot: &Spot<'a>) -> Option<&'a str> {
-        match &spot.node.value {
-            Value::Text(text) => Some(text),
-            other => {
-                self.bad_type(spot, "a text", other);
-                None
-            }
-        }
+        let Value::Text(text) = &spot.node.value else {
+            return self.bad_type(spot, "a text");
+        };
+        Some(text)
     }
 
     /// A list of texts, each with its place; entries that are none are faults and left out.
@@ -257,24 +247,18 @@ impl Checker {
     }
 
     pub(crate) fn flag(&mut self, spot: &Spot<'_>) -> Option<bool> {
-        match &spot.node.value {
-            Value::Bool(flag) => Some(*flag),
-            other => {
-                self.bad_type(spot, "true or false", other);
-                None
-            }
-        }
+        let Value::Bool(flag) = &spot.node.value else {
+            return self.bad_type(spot, "true or false");
+        };
+        Some(*flag)
     }
 
     /// A number as it was written.
     pub(crate) fn number<'a>(&mut self, spot: &Spot<'a>) -> Option<&'a str> {
-        match &spot.node.value {
-            Value::Number(written) => Some(written),
-            other => {
-                self.bad_type(spot, "a number", other);
-                None
-            }
-        }
+        let Value::Number(written) = &spot.node.value else {
+            return self.bad_type(spot, "a number");
+        };
+        Some(written)
     }
 
     /// A whole number from 1 to 4,294,967,295.
@@ -330,8 +314,9 @@ impl Checker {
         None
     }
 
-    fn bad_type(&mut self, spot: &Spot<'_>, expected: &str, found: &Value) {
-        let (found, hint) = match found {
+    /// Tells that a value is not what it must be. Always none.
+    fn bad_type<T>(&mut self, spot: &Spot<'_>, expected: &str) -> Option<T> {
+        let (found, hint) = match &spot.node.value {
             Value::Null => ("nothing", ""),
             Value::Bool(_) => ("true or false", ", put it in quotes"),
             Value::Number(_) => ("a number", ", put it in quotes"),
@@ -342,6 +327,7 @@ impl Checker {
         let hint = if expected == "a text" { hint } else { "" };
         let message = format!("{} must be {expected}, not {found}{hint}", spot.label());
         self.fault_at(spot, FaultCode::BadType, message);
+        None
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::document::Place;
 use crate::document::check::{Checker, brief, field_path};
-use crate::fault::{Fault, FaultCode};
-use crate::near::nearest;
+use crate::fault::{Fault, FaultCode, nearest};
 use crate::ports::runtime::ModelOffer;
 
 use super::{AgentDefinition, Task};
@@ -159,9 +158,9 @@ fn check_efforts(checker: &mut Checker, efforts: &[Named], offer: &ModelOffer) {
 fn near_model(model: &str, offers: &[ModelOffer]) -> Option<String> {
     if model.contains('/') {
         let full: Vec<String> = offers.iter().map(full_name).collect();
-        return nearest(model, full.iter().map(String::as_str)).map(str::to_owned);
+        return nearest(model, full.iter().map(String::as_str));
     }
-    nearest(model, offers.iter().map(|offer| offer.model.as_str())).map(str::to_owned)
+    nearest(model, offers.iter().map(|offer| offer.model.as_str()))
 }
 
 fn full_name(offer: &ModelOffer) -> String {
@@ -173,4 +172,122 @@ fn is_full_name(model: &str, offer: &ModelOffer) -> bool {
         .strip_prefix(offer.agent.as_str())
         .and_then(|rest| rest.strip_prefix('/'));
     rest == Some(offer.model.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Format;
+    use crate::task;
+
+    fn offer(agent: &str, model: &str, efforts: &[&str]) -> ModelOffer {
+        ModelOffer {
+            agent: agent.to_owned(),
+            model: model.to_owned(),
+            efforts: efforts.iter().map(|effort| (*effort).to_owned()).collect(),
+            account: agent.to_owned(),
+        }
+    }
+
+    fn offers() -> Vec<ModelOffer> {
+        vec![
+            offer("claude", "opus", &["low", "high"]),
+            offer("claude", "sonnet", &["low", "medium"]),
+            offer("other", "opus", &[]),
+            offer("other", "open/weights", &[]),
+        ]
+    }
+
+    #[test]
+    fn a12_a_model_is_found_by_its_name_or_with_its_agent() {
+        let offers = offers();
+        let agent = |model| resolve_model(model, &offers).map(|offer| offer.agent.as_str());
+        assert_eq!(agent("sonnet"), Ok("claude"));
+        assert_eq!(agent("other/opus"), Ok("other"));
+        assert_eq!(agent("open/weights"), Ok("other"));
+        assert_eq!(agent("other/open/weights"), Ok("other"));
+    }
+
+    #[test]
+    fn a12_what_nobody_or_more_than_one_offers_is_told_with_what_to_write() {
+        let offers = offers();
+        let choices = vec!["claude/opus".to_owned(), "other/opus".to_owned()];
+        assert_eq!(
+            resolve_model("opus", &offers),
+            Err(UnknownModel::Ambiguous {
+                model: "opus".to_owned(),
+                choices
+            })
+        );
+        let near = |model| match resolve_model(model, &offers) {
+            Err(UnknownModel::NotOffered { near, .. }) => near,
+            found => panic!("{found:?}"),
+        };
+        assert_eq!(near("sonet").as_deref(), Some("sonnet"));
+        assert_eq!(near("claude/sonet").as_deref(), Some("claude/sonnet"));
+        assert_eq!(near("gpt"), None);
+    }
+
+    const TASK: &str = "task: t
+limits: {models: {opus: 1, opsu: 1}}
+agents:
+  - {id: a, mission: m, model: sonet, effort: low}
+  - {id: b, mission: m, model: sonnet, effort: hihg}
+  - {id: c, mission: m, model: opus, effort: high}
+  - id: d
+    mission: m
+    model: other/opus
+    effort: any at all
+    kind: dynamic
+    sub_agents: {max: 1, delegate: [model], allow: [{model: claude/opus, efforts: [low, hihg]}, {model: x, efforts: [y]}]}
+";
+
+    #[test]
+    fn w11_unknown_models_and_efforts_are_told_among_all_other_faults() {
+        use FaultCode::{BadId, UnknownEffort, UnknownModel};
+        let offers = offers();
+        let tell = |text: &str| -> Vec<(FaultCode, u32, String, Option<String>)> {
+            let faults = task::read(text, Format::Either, Some(&offers)).unwrap_err();
+            faults
+                .into_iter()
+                .map(|f| (f.code, f.line.unwrap(), f.path, f.suggestion))
+                .collect()
+        };
+        let expected = [
+            (UnknownModel, 2, "/limits/models/opsu", Some("opus")),
+            (UnknownModel, 4, "/agents/0/model", Some("sonnet")),
+            (UnknownEffort, 5, "/agents/1/effort", None),
+            (UnknownModel, 6, "/agents/2/model", None),
+            (
+                UnknownEffort,
+                12,
+                "/agents/3/sub_agents/allow/0/efforts/1",
+                Some("high"),
+            ),
+            (UnknownModel, 12, "/agents/3/sub_agents/allow/1/model", None),
+        ];
+        let expected =
+            expected.map(|(code, line, path, near)| (code, line, path.to_owned(), near.map(str::to_owned)));
+        assert_eq!(tell(TASK), expected);
+        assert_eq!(tell(&TASK.replace("id: a", "id: A"))[1].0, BadId);
+    }
+
+    #[test]
+    fn a12_a_task_read_before_has_the_same_faults_without_lines() {
+        let task = task::read(TASK, Format::Either, None).unwrap();
+        let paths = |mut faults: Vec<Fault>| {
+            faults.sort_by(|a, b| a.path.cmp(&b.path));
+            faults
+                .into_iter()
+                .map(|f| (f.code, f.path, f.message, f.suggestion))
+                .collect::<Vec<_>>()
+        };
+        let found = check_models(&task, &offers());
+        assert!(found.iter().all(|fault| fault.line.is_none()));
+        assert_eq!(
+            paths(found),
+            paths(task::read(TASK, Format::Either, Some(&offers())).unwrap_err())
+        );
+        assert!(check_models(&Task::default(), &[]).is_empty());
+    }
 }

@@ -4,10 +4,10 @@ use super::*;
 use crate::document::MAX_BYTES;
 
 fn map(node: Node) -> Vec<(Key, Node)> {
-    match node.value {
-        Value::Map(entries) => entries,
-        other => panic!("not a map: {other:?}"),
-    }
+    let Value::Map(entries) = node.value else {
+        panic!("not a map: {node:?}");
+    };
+    entries
 }
 
 fn first(text: &str) -> Value {

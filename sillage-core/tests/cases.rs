@@ -1,4 +1,5 @@
 //! The golden cases of task files, through the public interface.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its cases is to fail")]
 
 use sillage_core::document::Format;
 use sillage_core::fault::Fault;
@@ -72,4 +73,9 @@ fn check_all(cases: &str) {
 #[test]
 fn w5_to_w12_golden_cases() {
     check_all(include_str!("cases/tasks.json"));
+}
+
+#[test]
+fn w5_to_w12_cases_of_every_code() {
+    check_all(include_str!("cases/more-tasks.json"));
 }

@@ -1,0 +1,262 @@
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::document::check::MOST_FAULTS;
+use crate::task::{AgentKind, DelegatedField, Port, WorktreeWish};
+
+fn read_yaml(text: &str) -> Result<Task, Vec<Fault>> {
+    read(text, Format::Either, None)
+}
+
+fn agents(count: usize) -> String {
+    let mut text = "task: t\nagents:\n".to_owned();
+    for index in 0..count {
+        writeln!(
+            text,
+            "  - {{id: agent-{index}, mission: Do it., model: sonnet, effort: low, outputs: [x]}}"
+        )
+        .unwrap();
+    }
+    text + "links:\n"
+}
+
+#[test]
+fn w5_to_w10_everything_that_is_written_is_read() {
+    let task = read_yaml(
+        "task: Limits
+context: |
+  Some context.
+folders: {read: [../docs], write: [.]}
+limits: {parallel: 4, models: {opus: 2}}
+check: cargo test
+autocompact_tokens: 200000
+agents:
+  - id: explore
+    title: Explorer
+    mission: Find it.
+    resources: [src, https://example.org/rfc]
+    deliverable: A list.
+    model: sonnet
+    effort: low
+    browser: true
+    worktree: never
+    outputs: [findings]
+  - id: build
+    kind: dynamic
+    mission: Build it.
+    deliverable: {text: Code., files: [src/limit.rs]}
+    model: opus
+    effort: high
+    max_duration: 1h30m
+    sub_agents: {max: 4, delegate: [effort, mission, mission], allow: [{model: sonnet, efforts: [low, high]}]}
+links:
+  - explore.findings -> build
+  - {from: explore.report, to: build}
+",
+    )
+    .unwrap();
+    assert_eq!(
+        (task.title.as_str(), task.context.as_deref()),
+        ("Limits", Some("Some context.\n"))
+    );
+    assert_eq!((task.method, task.check.as_deref()), (None, Some("cargo test")));
+    assert_eq!(task.folders.read, [PathBuf::from("../docs")]);
+    assert_eq!(task.folders.write, [PathBuf::from(".")]);
+    assert_eq!(task.limits.parallel.map(NonZeroU32::get), Some(4));
+    assert_eq!(task.limits.models["opus"].get(), 2);
+    assert_eq!(
+        task.autocompact,
+        Autocompact::Tokens(NonZeroU64::new(200_000).unwrap())
+    );
+    let [explore, build] = task.agents.as_slice() else {
+        panic!("two agents")
+    };
+    assert_eq!(
+        (explore.id.as_str(), explore.title.as_deref()),
+        ("explore", Some("Explorer"))
+    );
+    assert_eq!(
+        explore.resources.iter().map(|r| r.0.as_str()).collect::<Vec<_>>(),
+        ["src", "https://example.org/rfc"]
+    );
+    assert_eq!(
+        (explore.browser, explore.worktree),
+        (Some(true), WorktreeWish::Never)
+    );
+    assert_eq!(
+        (build.kind, build.worktree),
+        (AgentKind::Dynamic, WorktreeWish::Auto)
+    );
+    assert_eq!(build.max_duration, Some(std::time::Duration::from_secs(5400)));
+    let deliverable = build.deliverable.as_ref().unwrap();
+    assert_eq!(
+        (deliverable.text.as_deref(), deliverable.files.len()),
+        (Some("Code."), 1)
+    );
+    let rules = build.sub_agents.as_ref().unwrap();
+    assert_eq!(rules.max.get(), 4);
+    assert_eq!(rules.delegate, [DelegatedField::Mission, DelegatedField::Effort]);
+    assert_eq!(rules.allow[0].efforts, ["low", "high"]);
+    let port = |agent, name: Option<&str>| Port {
+        agent,
+        name: name.map(str::to_owned),
+    };
+    assert_eq!(
+        (&task.links[0].from, &task.links[0].to),
+        (&port(0, Some("findings")), &port(1, None))
+    );
+    assert_eq!(
+        (&task.links[1].from, &task.links[1].to),
+        (&port(0, None), &port(1, None))
+    );
+}
+
+#[test]
+fn w5_yaml_and_json_make_the_same_task() {
+    let yaml = read_yaml("task: t\nagents:\n  - {id: a, mission: m, model: s, effort: l}\n");
+    let json = r#"{"task": "t", "agents": [{"id": "a", "mission": "m", "model": "s", "effort": "l"}]}"#;
+    assert_eq!(yaml, read(json, Format::Json, None));
+    assert_eq!(
+        read("task: t", Format::Json, None).unwrap_err()[0].code,
+        FaultCode::Syntax
+    );
+    assert_eq!(read("", Format::Json, None).unwrap_err().len(), 2);
+}
+
+#[test]
+fn w12_ten_thousand_agents_in_a_chain_and_a_mesh_are_read() {
+    const COUNT: usize = 10_000;
+    let mut text = agents(COUNT);
+    for index in 1..COUNT {
+        writeln!(text, "  - agent-{} -> agent-{index}", index - 1).unwrap();
+        writeln!(text, "  - {{from: agent-{}.x, to: agent-{index}}}", index / 2).unwrap();
+    }
+    // The second agent hears of the first twice by different ports; that is no fault.
+    let task =
+        read_yaml(&text.replace("from: agent-0.x, to: agent-1}", "from: agent-0.x, to: agent-2}")).unwrap();
+    assert_eq!((task.agents.len(), task.links.len()), (COUNT, 2 * COUNT - 2));
+}
+
+#[test]
+fn w12_ten_thousand_agents_in_a_ring_are_one_cycle_in_order() {
+    const COUNT: usize = 10_000;
+    let mut text = agents(COUNT);
+    for index in 0..COUNT {
+        writeln!(text, "  - agent-{index} -> agent-{}", (index + 1) % COUNT).unwrap();
+    }
+    let faults = read_yaml(&text).unwrap_err();
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].message.matches(" -> ").count(), COUNT);
+}
+
+/// Looking for near names among all agents for every wrong link would compare a hundred million names.
+#[test]
+fn w12_ten_thousand_wrong_links_are_told_and_the_first_have_suggestions() {
+    const COUNT: usize = 9_000;
+    let mut text = agents(COUNT);
+    for index in 0..COUNT {
+        writeln!(text, "  - agnet-{index} -> agent-0").unwrap();
+    }
+    let faults = read_yaml(&text).unwrap_err();
+    assert_eq!(faults.len(), COUNT);
+    assert_eq!(faults[0].suggestion.as_deref(), Some("agent-0"));
+    assert_eq!(faults[COUNT - 1].suggestion, None);
+}
+
+#[test]
+fn w12_a_text_of_nothing_but_faults_is_not_multiplied() {
+    let faults = read_yaml(&format!("task: t\nagents: [{}]", "1,".repeat(100_000))).unwrap_err();
+    assert_eq!(faults.len(), MOST_FAULTS);
+}
+
+/// One line holds all: finding the places in it must not start from its beginning for each.
+#[test]
+fn w12_a_hundred_thousand_links_on_one_line_have_their_places() {
+    const COUNT: usize = 100_000;
+    let links = "\"a -> zed\",".repeat(COUNT - 1);
+    let text = format!(
+        r#"{{"task":"t","agents":[{{"id":"a","mission":"m","model":"s","effort":"l"}}],"links":[{links}"a -> b"]}}"#
+    );
+    let faults = read_yaml(&text).unwrap_err();
+    let first = faults[0].column.unwrap();
+    assert_eq!(faults[1].column, Some(first + 11));
+    assert_eq!(
+        text.chars().skip(first as usize - 1).take(3).collect::<String>(),
+        "zed"
+    );
+}
+
+/// Pieces of task files in any order: much of it is well formed, and nearly all of it at fault.
+fn nearly_a_task() -> impl Strategy<Value = String> {
+    let scalar = prop_oneof![
+        Just("a"),
+        Just("b"),
+        Just("a.x"),
+        Just("1"),
+        Just("-1"),
+        Just("''"),
+        Just("~"),
+        Just("true"),
+        Just("1h"),
+        Just("a -> b"),
+        Just("b -> a"),
+        Just("dynamic"),
+        Just("always"),
+        Just("[a, b]"),
+        Just("{from: a, to: b}"),
+        Just("{max: 1, delegate: [mission], allow: [{model: m, efforts: []}]}"),
+        Just("{}"),
+        Just("[]"),
+    ];
+    let key = prop::sample::select([AGENT_FIELDS, TASK_FIELDS, DELIVERABLE_FIELDS].concat());
+    let entries = prop::collection::vec((key.clone(), scalar.clone()), 0..8);
+    let agents = prop::collection::vec(entries.clone(), 0..4);
+    let links = prop::collection::vec(scalar, 0..4);
+    (entries, agents, links).prop_map(|(top, agents, links)| {
+        let lines = |entries: Vec<(&str, &str)>, indent: &str| -> String {
+            let mut seen = std::collections::BTreeSet::new();
+            let entries = entries.into_iter().filter(|(key, _)| seen.insert(*key));
+            entries
+                .map(|(key, value)| format!("{key}: {value}\n{indent}"))
+                .collect()
+        };
+        let top = top
+            .into_iter()
+            .filter(|(key, _)| !["agents", "links"].contains(key))
+            .collect();
+        let mut text = lines(top, "");
+        text.push_str("agents:\n");
+        for agent in agents {
+            let _ = writeln!(text, "  - {}", lines(agent, "    "));
+        }
+        text.push_str("links:\n");
+        for link in links {
+            let _ = writeln!(text, "  - {link}");
+        }
+        text
+    })
+}
+
+proptest! {
+    #[test]
+    fn w12_no_text_makes_the_reader_panic(text in "\\PC{0,200}") {
+        let _ = read_yaml(&text);
+    }
+
+    #[test]
+    fn w11_every_fault_of_anything_like_a_task_has_its_place(text in nearly_a_task()) {
+        match read_yaml(&text) {
+            Ok(task) => prop_assert!(!task.agents.is_empty()),
+            Err(faults) => {
+                prop_assert!(!faults.is_empty());
+                for fault in faults {
+                    let line = fault.line.unwrap() as usize;
+                    prop_assert!(line >= 1 && line <= text.lines().count() + 1, "{:?}", fault);
+                    prop_assert!(!fault.message.ends_with('.'), "{:?}", fault);
+                }
+            }
+        }
+    }
+}
