@@ -6,17 +6,23 @@
 //! The adapters of the program `sillage` come as default features: [`store`] (sled), [`acp`] (local agents over the
 //! Agent Client Protocol) and [`workspace`] (git).
 
+#[cfg(feature = "acp")]
+mod agents;
 mod clock;
 mod driver;
 mod effects;
 mod engine;
 mod feed;
+mod launch;
 pub mod project;
 mod pump;
 
+#[cfg(feature = "acp")]
+pub use agents::{BadAgent, agent_commands};
 pub use clock::{RandomIds, SystemClock, new_run_id};
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
 pub use feed::{Feed, FeedItem, FeedReader};
+pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, prepare};
 
 #[cfg(feature = "acp")]
 pub use sillage_acp as acp;

@@ -15,6 +15,7 @@ mod input;
 mod outbox;
 mod places;
 mod step;
+mod worktrees;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub use event::{Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, 
 pub use input::{Command, Input, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use step::{Ledger, Phase, Step, StepSession, Wait, Work};
+pub use worktrees::worktrees;
 
 use crate::graph::Graph;
 use crate::id::{ClientSessionId, RunId, Seq, StepIndex};

@@ -1,6 +1,6 @@
 //! The machine against a small scripted world, without IO.
 
-mod world;
+pub(super) mod world;
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ pub(super) fn ids(seed: u128) -> impl Ids {
     Counted(seed << 64)
 }
 
-pub(super) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
+pub(in crate::run) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
     let index = |id: &str| u32::try_from(agents.iter().position(|a| *a == id).unwrap()).unwrap();
     let port = |id: &str| Port { agent: index(id), name: None };
     let agent = |id: &&str| AgentDefinition {

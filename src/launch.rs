@@ -1,0 +1,241 @@
+//! From a task file to the definition of a run: everything that is read, resolved and refused before launch.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read as _};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sillage_core::document::{self, Format, MAX_BYTES};
+use sillage_core::fault::Fault;
+use sillage_core::folders::Folders;
+use sillage_core::graph::Graph;
+use sillage_core::id::RunId;
+use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
+use sillage_core::ports::store::{Store, StoreError};
+use sillage_core::ports::workspace::{Workspace, WorkspaceError};
+use sillage_core::run::{RunDefinition, RunPolicy, RunRepository, worktrees};
+use sillage_core::task::{self, AgentKind, Autocompact, Task, WorktreeWish};
+
+use crate::project::{BadFolder, Project, ProjectError};
+
+/// The kind of document that keeps a task's versions in the store, by the canonical path of its file (W1, W5).
+pub const TASK_DOCUMENT: &str = "task";
+
+/// Sessions at work at once where neither task nor settings say.
+const PARALLEL: NonZeroU32 = NonZeroU32::new(4).unwrap();
+
+/// What a run is launched from.
+#[derive(Debug, Clone)]
+pub struct LaunchRequest {
+    /// The task's file.
+    pub task_file: PathBuf,
+    /// The models that the runtime offers; none: models and efforts are not checked.
+    pub offers: Option<Vec<ModelOffer>>,
+    /// The program's limit of sessions at work at once.
+    pub parallel: Option<NonZeroU32>,
+    /// What happens to agents' permission requests.
+    pub permissions: PermissionPolicy,
+    /// The folder of the program's data, in which the run's own files are written.
+    pub data: PathBuf,
+}
+
+/// Why a run was not launched. Nothing was started, and nothing was written but a version of the task.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The task's file cannot be read.
+    #[error("cannot read the task file {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The task is faulty.
+    #[error("the task file {} is faulty", path.display())]
+    Faulty {
+        /// The file.
+        path: PathBuf,
+        /// All that is wrong in it.
+        faults: Vec<Fault>,
+    },
+    /// The project is not right.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// Folders are missing or cannot be read.
+    #[error("{}", all(.0))]
+    Folders(Vec<BadFolder>),
+    /// An agent must have a worktree, and there is no repository.
+    #[error(
+        "agent `{agent}` asks for a worktree, but {} is in no git repository: run `git init` there and commit, or \
+         write `worktree: never`", folder.display()
+    )]
+    NoRepository {
+        /// The agent.
+        agent: String,
+        /// The folder that it would work in.
+        folder: PathBuf,
+    },
+    /// The task asks for something that this version cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The repository cannot be worked in.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn all(folders: &[BadFolder]) -> String {
+    let told: Vec<String> = folders
+        .iter()
+        .map(|bad| match std::error::Error::source(bad) {
+            Some(source) => format!("{bad}: {source}"),
+            None => bad.to_string(),
+        })
+        .collect();
+    told.join("; ")
+}
+
+/// Reads and resolves all that a run of this task needs, and keeps the task's text as a version. Says too what is
+/// worth a word before launch.
+///
+/// # Errors
+/// [`LaunchError`]: nothing was started.
+pub async fn prepare(
+    request: &LaunchRequest,
+    run: RunId,
+    store: &dyn Store,
+    workspace: &dyn Workspace,
+) -> Result<(RunDefinition, Vec<String>), LaunchError> {
+    let unreadable = |source| LaunchError::Unreadable { path: request.task_file.clone(), source };
+    let file = fs::canonicalize(&request.task_file).map_err(unreadable)?;
+    let bytes = read_bounded(&file).map_err(unreadable)?;
+    let task = read_task(&request.task_file, &bytes, request.offers.as_deref())?;
+    refuse_unsupported(&task)?;
+
+    let folder = file.parent().unwrap_or(Path::new("/")).to_path_buf();
+    let project = Project::of(&folder)?;
+    let (folders, bad) = project.entrust(&folder, &task.folders);
+    if !bad.is_empty() {
+        return Err(LaunchError::Folders(bad));
+    }
+    let step_folder = step_folder(&folders, &project);
+    let (repository, warnings) = repository(&folders, workspace).await?;
+    let parallel = parallel(task.limits.parallel, request.parallel);
+    let worktrees = plan_worktrees(&task, repository.is_some(), parallel, &step_folder)?;
+    let definition = RunDefinition {
+        files: request.data.join("runs").join(run.as_str()),
+        run,
+        task_file: Some(file.clone()),
+        task_version: keep_version(store, &file, &bytes).await?,
+        project: Some(project.name),
+        folders,
+        step_folder,
+        repository,
+        worktrees,
+        parallel,
+        accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
+        policy: RunPolicy { permissions: request.permissions, autocompact_tokens: autocompact(&task), ..RunPolicy::default() },
+        task: Arc::new(task),
+    };
+    Ok((definition, warnings))
+}
+
+fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed, so that the reader can tell.
+    fs::File::open(file)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_task(file: &Path, bytes: &[u8], offers: Option<&[ModelOffer]>) -> Result<Task, LaunchError> {
+    let faulty = |faults| LaunchError::Faulty { path: file.to_path_buf(), faults };
+    let text = document::decode(bytes).map_err(|unreadable| faulty(vec![Fault::from(unreadable)]))?;
+    task::read(text, Format::of_file(file), offers).map_err(faulty)
+}
+
+/// What is read and checked already, and cannot be run yet, is refused by name rather than left out in silence.
+fn refuse_unsupported(task: &Task) -> Result<(), LaunchError> {
+    if let Some(agent) = task.agents.iter().find(|agent| agent.kind == AgentKind::Dynamic) {
+        let what = format!("agent `{}` is dynamic: this version runs deterministic agents only", agent.id);
+        return Err(LaunchError::Unsupported(what));
+    }
+    if task.check.is_some() {
+        let what = "the task has a `check`: this version cannot run it yet; take it out, or make it an agent's mission";
+        return Err(LaunchError::Unsupported(what.to_owned()));
+    }
+    Ok(())
+}
+
+/// W1: the first write folder, else the first read folder, else the root.
+fn step_folder(folders: &Folders, project: &Project) -> PathBuf {
+    folders.write.first().or(folders.read.first()).unwrap_or(&project.root).clone()
+}
+
+async fn repository(
+    folders: &Folders,
+    workspace: &dyn Workspace,
+) -> Result<(Option<RunRepository>, Vec<String>), LaunchError> {
+    let Some(folder) = folders.write.first() else { return Ok((None, Vec::new())) };
+    let Some(found) = workspace.inspect(folder).await? else { return Ok((None, Vec::new())) };
+    let place = folder.strip_prefix(&found.root).unwrap_or(Path::new("")).to_path_buf();
+    let repository = RunRepository { root: found.root, place, base: found.head, branch: found.branch };
+    Ok((Some(repository), found.warnings))
+}
+
+fn parallel(task: Option<NonZeroU32>, program: Option<NonZeroU32>) -> NonZeroU32 {
+    match (task, program) {
+        (Some(task), Some(program)) => task.min(program),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => PARALLEL,
+    }
+}
+
+fn plan_worktrees(
+    task: &Task,
+    in_repository: bool,
+    parallel: NonZeroU32,
+    folder: &Path,
+) -> Result<Vec<bool>, LaunchError> {
+    if !in_repository {
+        let asking = task.agents.iter().find(|agent| agent.worktree == WorktreeWish::Always);
+        return match asking {
+            Some(agent) => {
+                Err(LaunchError::NoRepository { agent: agent.id.clone(), folder: folder.to_path_buf() })
+            }
+            None => Ok(Vec::new()),
+        };
+    }
+    // A task that was read has no cycle; one that was built by hand is told by the run's first event.
+    let graph = Graph::of(task).map_err(|_| LaunchError::Unsupported("the task's links form a cycle".to_owned()))?;
+    Ok(worktrees(task, &graph, parallel.get()))
+}
+
+/// Each distinct content that is run is a version of the task (W1).
+async fn keep_version(store: &dyn Store, file: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
+    let name = file.to_string_lossy();
+    let (version, kept) = store.get(TASK_DOCUMENT, &name).await?.unwrap_or((0, Vec::new()));
+    if version > 0 && kept == bytes {
+        return Ok(version);
+    }
+    store.put(TASK_DOCUMENT, &name, version, bytes.to_vec()).await
+}
+
+fn accounts(task: &Task, offers: &[ModelOffer]) -> BTreeMap<String, String> {
+    let models = task.agents.iter().map(|agent| &agent.model);
+    models
+        .filter_map(|model| Some((model.clone(), task::resolve_model(model, offers).ok()?.account.clone())))
+        .collect()
+}
+
+fn autocompact(task: &Task) -> Option<u64> {
+    match task.autocompact {
+        Autocompact::Default => RunPolicy::default().autocompact_tokens,
+        Autocompact::Tokens(tokens) => Some(tokens.get()),
+        Autocompact::Off => None,
+    }
+}
