@@ -57,6 +57,18 @@ pub(crate) enum Command {
     Init(commands::init::Init),
     /// Check a task file: every fault at once, with its place.
     Check(commands::check::Check),
+    /// Launch a task, show it live and wait for its end.
+    Run(commands::run::Run),
+    /// Go on with a run that was cut, stopped or failed.
+    Resume(commands::resume::Resume),
+    /// Show it all on a throw-away repository, with scripted agents.
+    Demo(commands::demo::Demo),
+    /// Play a script as an agent.
+    #[command(hide = true)]
+    ScriptedAgent(commands::processes::Words),
+    /// Become an agent that does not outlive its engine.
+    #[command(hide = true)]
+    LaunchAgent(commands::processes::Words),
     /// Look at the agents of the settings, or for agents on this machine.
     #[command(subcommand)]
     Agents(commands::agents::Agents),

@@ -3,8 +3,12 @@
 pub(crate) mod agents;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod init;
+pub(crate) mod processes;
 pub(crate) mod report;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub(crate) mod schema;
 
 use crate::arguments::{Arguments, Command};
@@ -22,6 +26,11 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Init(init) => init::run(&init, output),
         Command::Check(check) => check::run(&check, global, output),
         Command::Agents(agents) => agents::run(&agents, global, output),
+        Command::Run(arguments) => run::run(&arguments, global, output),
+        Command::Resume(resume) => resume::run(&resume, global, output),
+        Command::Demo(demo) => demo::run(&demo, output),
+        Command::ScriptedAgent(words) => processes::scripted_agent(words),
+        Command::LaunchAgent(words) => processes::launch_agent(words),
         Command::Report(report) => report::run(&report, output),
         Command::Schema(schema) => schema::run(&schema, output),
         Command::Completions(completions) => completions::run(&completions, output),

@@ -3,35 +3,44 @@
 use std::process::ExitCode;
 
 /// What the exit code tells. Documented in the README; scripts rely on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-#[expect(
-    dead_code,
-    reason = "the codes are documented as a whole; commands on runs end with the others"
-)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Exit {
     /// Complete: all that was asked is done.
-    Complete = 0,
+    Complete,
     /// Failed: a run failed, or the system refused us something.
-    Failed = 1,
+    Failed,
     /// Wrong usage, or a faulty task, report or settings file.
-    Faulty = 2,
+    Faulty,
     /// Partial: a run ended with part of its work.
-    Partial = 3,
+    Partial,
     /// Blocked: a run ended because an agent reported blockers.
-    Blocked = 4,
+    Blocked,
     /// An agent or gateway is out of reach.
-    OutOfReach = 5,
+    OutOfReach,
     /// The store cannot be used, or another process holds it.
-    Store = 6,
+    Store,
     /// A defect of Sillage.
-    Defect = 70,
+    Defect,
     /// Interrupted by a signal, or stopped.
-    Interrupted = 130,
+    Interrupted,
+    /// That of another program that this one became.
+    Other(ExitCode),
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
+        let code = match exit {
+            Exit::Complete => 0,
+            Exit::Failed => 1,
+            Exit::Faulty => 2,
+            Exit::Partial => 3,
+            Exit::Blocked => 4,
+            Exit::OutOfReach => 5,
+            Exit::Store => 6,
+            Exit::Defect => 70,
+            Exit::Interrupted => 130,
+            Exit::Other(code) => return code,
+        };
+        ExitCode::from(code)
     }
 }

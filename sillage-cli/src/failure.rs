@@ -7,7 +7,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use sillage::core::fault::Fault;
+use sillage::core::ports::store::StoreError;
 use sillage::project::ProjectError;
+use sillage::{EngineError, LaunchError};
 
 use crate::exit::Exit;
 
@@ -45,6 +47,12 @@ pub(crate) enum Kind {
     Usage,
     /// The system refused to read or write something.
     Io,
+    /// What was asked for cannot be done there: no commit yet, a folder that is missing.
+    Refused,
+    /// An agent or gateway is out of reach.
+    OutOfReach,
+    /// The store.
+    Store,
     /// We panicked.
     Defect,
 }
@@ -93,7 +101,9 @@ impl Failure {
         match self {
             Failure::Faulty { .. } => Exit::Faulty,
             Failure::Error(trouble) => match trouble.kind {
-                Kind::Usage => Exit::Faulty,
+                Kind::Usage | Kind::Refused => Exit::Faulty,
+                Kind::OutOfReach => Exit::OutOfReach,
+                Kind::Store => Exit::Store,
                 Kind::Io => Exit::Failed,
                 Kind::Defect => Exit::Defect,
             },
@@ -118,6 +128,48 @@ impl From<ProjectError> for Failure {
             },
             other => Failure::new(Kind::Io, with_causes(&other)),
         }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::new(Kind::Store, with_causes(&error))
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Unreadable { path, source } => Failure::reading(&path, &source),
+            LaunchError::Faulty { path, faults } => {
+                Failure::Faulty { file: path.display().to_string(), faults }
+            }
+            LaunchError::Project(error) => error.into(),
+            LaunchError::Store(error) => error.into(),
+            other => Failure::new(Kind::Refused, with_causes(&other)).hint("nothing was started"),
+        }
+    }
+}
+
+impl From<&EngineError> for Failure {
+    fn from(error: &EngineError) -> Self {
+        let kind = match error {
+            EngineError::NoSuchRun(_) | EngineError::Refused(_) => Kind::Usage,
+            EngineError::Gone(_) => Kind::Defect,
+            _ => Kind::Store,
+        };
+        let failure = Failure::new(kind, with_causes(error));
+        match error {
+            EngineError::Store(_) => failure.hint("nothing that was done is lost; `sillage resume` goes on with it"),
+            EngineError::NoSuchRun(_) => failure.hint("`sillage status` lists the runs"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Failure::from(&error)
     }
 }
 

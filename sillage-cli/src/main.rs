@@ -1,7 +1,9 @@
 //! The command line of Sillage.
 
+mod adapters;
 mod arguments;
 mod commands;
+mod drive;
 mod exit;
 mod failure;
 mod input;

@@ -1,7 +1,7 @@
 //! Standard output: lines for a person or JSON for a program, complete when piped and quiet when the reader is gone.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -96,6 +96,21 @@ impl Output {
         }
         let text = serde_json::to_string(value).map_err(io::Error::other)?;
         self.write(format_args!("{text}\n"))
+    }
+
+    /// Asks a person; without a terminal, or where the answer is JSON, nobody is asked and the answer is yes.
+    ///
+    /// # Errors
+    /// As for [`Output::line`], or when the answer cannot be read.
+    pub(crate) fn confirm(&mut self, question: &str) -> io::Result<bool> {
+        if self.json || !self.terminal.interactive || !io::stdin().is_terminal() {
+            return Ok(true);
+        }
+        self.write(format_args!("{question} [Y/n] "))?;
+        self.flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes" | "o" | "oui"))
     }
 
     /// A text that is the answer itself, whatever the format: a schema, a completion script.

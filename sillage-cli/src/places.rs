@@ -30,6 +30,11 @@ pub(crate) fn usual_settings_file() -> Option<PathBuf> {
     ProjectDirs::from("", "", "sillage").map(|folders| folders.config_dir().join("config.yaml"))
 }
 
+/// `sillage` in the user's folder for data.
+pub(crate) fn usual_data_folder() -> Option<PathBuf> {
+    ProjectDirs::from("", "", "sillage").map(|folders| folders.data_dir().to_path_buf())
+}
+
 fn read_settings(file: &Path) -> Result<Settings, Failure> {
     let bytes = input::read(file)?;
     let read = document::decode(&bytes)

@@ -1,0 +1,96 @@
+//! The store, the runtime and the workspace that commands on runs use.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sillage::acp::{AcpRuntime, Options};
+use sillage::core::ports::{AgentRuntime, Store, Workspace};
+use sillage::core::settings::Settings;
+use sillage::store::SledStore;
+use sillage::workspace::GitWorkspace;
+use sillage::{Engine, agent_commands};
+
+use crate::arguments::Global;
+use crate::failure::{Failure, Kind, with_causes};
+use crate::places;
+
+/// What an engine needs, and where it keeps its things.
+pub(crate) struct Adapters {
+    pub(crate) data: PathBuf,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workspace: Arc<dyn Workspace>,
+    pub(crate) runtime: Arc<dyn AgentRuntime>,
+}
+
+impl Adapters {
+    /// Opens all three. The store comes first: who holds it may start agents.
+    ///
+    /// # Errors
+    /// When the data folder cannot be used, another process holds the store, or an agent of the settings cannot be
+    /// started.
+    pub(crate) fn open(data: &Path, settings: &Settings) -> Result<Adapters, Failure> {
+        let store = open_store(data)?;
+        let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
+        Ok(Adapters {
+            data: data.to_path_buf(),
+            store: Arc::new(store),
+            workspace: Arc::new(workspace),
+            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options()?)),
+        })
+    }
+
+    /// An engine over them.
+    pub(crate) fn engine(&self) -> Engine {
+        let (store, runtime) = (Arc::clone(&self.store), Arc::clone(&self.runtime));
+        Engine::builder(store, runtime, Arc::clone(&self.workspace)).build()
+    }
+}
+
+/// Opens the store of a data folder.
+///
+/// # Errors
+/// When the folder cannot be used or another process holds the store.
+pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
+    Ok(SledStore::open(data.join("store"), sillage::store::Options::default())?)
+}
+
+fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Failure> {
+    let variable = |name: &str| std::env::var(name).ok();
+    agent_commands(settings, variable)
+        .map_err(|error| Failure::new(Kind::Usage, with_causes(&error)).hint("mend the settings file"))
+}
+
+/// Agents are started by this program itself, so that they do not outlive it.
+fn options() -> Result<Options, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Kind::Io, format_args!("cannot tell where this program is: {error}")))?;
+    Ok(Options { launcher: Some(vec![program.into(), "launch-agent".into()]), ..Options::default() })
+}
+
+impl Global {
+    /// The folder that runs are kept in.
+    ///
+    /// # Errors
+    /// When none was named and the platform names none.
+    pub(crate) fn data_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.data_dir.clone().or_else(places::usual_data_folder);
+        let folder = folder.ok_or_else(|| {
+            Failure::new(Kind::Usage, "this machine names no folder for data").hint("name one by --data-dir")
+        })?;
+        // Agents are told paths in it, and work elsewhere.
+        std::path::absolute(&folder).map_err(|error| Failure::reading(&folder, &error))
+    }
+
+    /// The settings, without which no agent is known.
+    ///
+    /// # Errors
+    /// When there are none, or they are faulty.
+    pub(crate) fn settings_with_agents(&self) -> Result<Settings, Failure> {
+        let settings = self.settings()?.filter(|settings| !settings.agents.is_empty());
+        settings.ok_or_else(|| {
+            let usual = places::usual_settings_file().map(|path| path.display().to_string()).unwrap_or_default();
+            Failure::new(Kind::Usage, "no agent is configured")
+                .hint(format_args!("write one in {usual}, or name a settings file by --config; `sillage agents detect` finds those installed"))
+        })
+    }
+}

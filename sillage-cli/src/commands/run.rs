@@ -1,0 +1,122 @@
+//! `sillage run`: launches a task, shows it live, and waits for its end.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use sillage::core::ports::runtime::PermissionPolicy;
+use sillage::core::ports::store::Which;
+use sillage::core::ports::Clock as _;
+use sillage::core::run::RunDefinition;
+use sillage::{LaunchRequest, SystemClock, new_run_id, prepare};
+
+use crate::adapters::Adapters;
+use crate::arguments::Global;
+use crate::drive;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, Tone};
+use crate::terminal::visible;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The task file.
+    #[arg(value_hint = ValueHint::FilePath)]
+    task: PathBuf,
+    /// What happens to agents' requests for permission.
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    permissions: Permissions,
+}
+
+/// What happens to agents' requests for permission.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Permissions {
+    /// Allowed within the task's folders, refused elsewhere.
+    #[default]
+    AllowInFolders,
+    /// Refused, but for reading within the folders.
+    Deny,
+}
+
+impl From<Permissions> for PermissionPolicy {
+    fn from(permissions: Permissions) -> Self {
+        match permissions {
+            Permissions::AllowInFolders => PermissionPolicy::AllowInFolders,
+            Permissions::Deny => PermissionPolicy::Deny,
+        }
+    }
+}
+
+/// Launches and follows a run; the exit code is the run's.
+pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    let settings = global.settings_with_agents()?;
+    let data = global.data_folder()?;
+    drive::block_on(async {
+        let adapters = Adapters::open(&data, &settings)?;
+        let request = LaunchRequest {
+            task_file: arguments.task.clone(),
+            offers: Some(settings.offers()),
+            parallel: settings.limits.parallel,
+            permissions: arguments.permissions.into(),
+            data,
+        };
+        launch(&adapters, &request, global.yes, output).await
+    })
+}
+
+/// Launches what was asked and shows it to its end.
+pub(crate) async fn launch(
+    adapters: &Adapters,
+    request: &LaunchRequest,
+    yes: bool,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let run = new_run_id(SystemClock.now());
+    let (definition, warnings) = prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
+    tell(&definition, &warnings, output)?;
+    mention_resumable(adapters, &definition, output).await?;
+    if !yes && !output.confirm("Launch it?")? {
+        return Ok(Exit::Interrupted);
+    }
+    let handle = adapters.engine().launch(definition).await?;
+    drive::to_its_end(adapters, handle, output).await
+}
+
+fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) -> Result<(), Failure> {
+    let title = output.paint(Tone::Strong, visible(&definition.task.title));
+    let agents = definition.task.agents.len();
+    let s = if agents == 1 { "" } else { "s" };
+    output.line(format_args!("{title}: {agents} agent{s}, at most {} at once", definition.parallel))?;
+    match &definition.repository {
+        Some(repository) => {
+            let base: String = repository.base.chars().take(12).collect();
+            let on = repository.branch.as_deref().unwrap_or("a detached head");
+            let root = repository.root.to_string_lossy();
+            output.line(format_args!("  repository {} at {base} ({})", visible(&root), visible(on)))?;
+            let separate = definition.worktrees.iter().filter(|has| **has).count();
+            output.line(format_args!("  worktrees  {separate} of {agents}; merged into {}", definition.integration_branch()))?;
+        }
+        None => output.line("  repository none: agents work in the folder itself, and nothing is committed")?,
+    }
+    for warning in warnings {
+        output.line(format_args!("  {}: {}", output.paint(Tone::Warning, "warning"), visible(warning)))?;
+    }
+    Ok(())
+}
+
+/// A run never resumes an older one by itself; it says that one can be.
+async fn mention_resumable(
+    adapters: &Adapters,
+    definition: &RunDefinition,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let runs = adapters.store.runs(Which::All, 20).await?;
+    let earlier = runs.iter().find(|run| {
+        run.task_file == definition.task_file && !matches!(run.state.as_str(), "complete" | "partial")
+    });
+    if let Some(earlier) = earlier {
+        let words = format!("run {} of this task is {}; `sillage resume {}` goes on with it", earlier.run, earlier.state, earlier.run);
+        output.line(format_args!("  {}: {words}", output.paint(Tone::Warning, "note")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Showing a run that this process drives, from its launch to its end: progress, signals, the outcome.
+
+use std::future::Future;
+
+use serde::Serialize;
+use sillage::RunHandle;
+use sillage::core::run::{Run, RunEnd};
+
+use crate::adapters::Adapters;
+use crate::exit::Exit;
+use crate::failure::{Failure, Kind};
+use crate::output::Output;
+
+/// Runs a command that waits for things.
+///
+/// # Errors
+/// The command's, or when the system gives us no threads.
+pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Kind::Io, format_args!("cannot start: {error}")))?;
+    runtime.block_on(command)
+}
+
+/// What a run came to: the last line of `run --json`.
+#[derive(Debug, Serialize)]
+struct Outcome<'a> {
+    run: &'a str,
+    state: &'static str,
+    /// The integration branch, where anything was merged.
+    branch: Option<String>,
+    /// Its tip.
+    commit: Option<&'a str>,
+}
+
+/// Shows the run until it is over; the exit code is the run's. A first interrupt asks it to stop, a second forces it.
+///
+/// # Errors
+/// When the engine had to stop before the run's end.
+pub(crate) async fn to_its_end(adapters: &Adapters, handle: RunHandle, output: &mut Output) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()?;
+    let mut feed = handle.follow();
+    loop {
+        tokio::select! {
+            item = feed.next() => match item {
+                Some(_) => {}
+                None => break,
+            },
+            () = signals.next() => {
+                output.line("stopping: sessions are asked to end what they are doing; again to force it")?;
+                output.flush()?;
+                // The run may have ended meanwhile, which is what was wanted.
+                let _ = handle.stop();
+            }
+        }
+    }
+    handle.wait().await.map_err(|error| Failure::from(&*error))?;
+    let run = adapters.engine().load(handle.id()).await?;
+    outcome(&run, output)
+}
+
+/// Tells what a run came to.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(crate) fn outcome(run: &Run, output: &mut Output) -> Result<Exit, Failure> {
+    output.json(&Outcome {
+        run: run.id().as_str(),
+        state: run.word(),
+        branch: run.tip().map(|_| run.definition().integration_branch()),
+        commit: run.tip(),
+    })?;
+    Ok(run.end().map_or(Exit::Failed, Exit::from))
+}
+
+impl From<RunEnd> for Exit {
+    fn from(end: RunEnd) -> Self {
+        match end {
+            RunEnd::Complete => Exit::Complete,
+            RunEnd::Partial => Exit::Partial,
+            RunEnd::Blocked => Exit::Blocked,
+            RunEnd::Failed => Exit::Failed,
+            RunEnd::Stopped => Exit::Interrupted,
+        }
+    }
+}
+
+/// Interrupts and requests to end.
+struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn listen() -> Result<Signals, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| {
+            signal(kind).map_err(|error| Failure::new(Kind::Io, format_args!("cannot listen to signals: {error}")))
+        };
+        Ok(Signals { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> Result<Signals, Failure> {
+        Ok(Signals {})
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
