@@ -1,7 +1,7 @@
 //! What every [`AgentRuntime`] promises, as checks to run over each implementation.
 //!
 //! An implementation gives a [`Stage`]: runtimes whose agent understands the words of [`Act`]. The macro
-//! [`runtime_suite!`](crate::runtime_suite) makes a test of each check:
+//! [`runtime_suite!`](macro@crate::runtime_suite) makes a test of each check:
 //!
 //! ```
 //! use sillage_testkit::runtime_suite::ScriptedStage;
