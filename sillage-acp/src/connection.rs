@@ -19,7 +19,7 @@ pub(crate) const LINE_CAP: usize = 16 << 20;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Frames that may wait to be handled before the agent is made to wait.
-const INCOMING_QUEUE: usize = 256;
+const INCOMING_QUEUE: usize = 64;
 
 /// Frames that may wait to be written before the agent counts as not reading.
 const OUTGOING_QUEUE: usize = 256;

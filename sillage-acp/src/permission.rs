@@ -36,45 +36,48 @@ const PATH_KEYS: [&str; 18] = [
 const FOLDER_KEYS: [&str; 4] = ["cwd", "workdir", "workingdirectory", "workingdir"];
 
 /// What is known of a tool call, gathered from its announcement, its updates and the permission request.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToolFacts {
     pub(crate) title: String,
     /// ACP's word (`read`, `edit`, `execute`, …); none when the agent never said.
     pub(crate) kind: Option<String>,
+    /// The paths of its locations and diffs.
     pub(crate) locations: Vec<PathBuf>,
-    pub(crate) diffs: Vec<PathBuf>,
-    pub(crate) raw_input: Option<Value>,
+    /// Paths of files and folders in its input.
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Folders in its input to run a command in.
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 impl ToolFacts {
+    /// Takes the paths out of an input, which may be as large as the file that it writes and is not kept.
+    pub(crate) fn read_input(&mut self, input: &Value) {
+        collect_paths(input, &PATH_KEYS, &mut self.inputs);
+        collect_paths(input, &FOLDER_KEYS, &mut self.folders);
+    }
+
     /// Adds what `news` knows.
     pub(crate) fn update(&mut self, news: ToolFacts) {
         let ToolFacts {
             title,
             kind,
             locations,
-            diffs,
-            raw_input,
+            inputs,
+            folders,
         } = news;
         if !title.is_empty() {
             self.title = title;
         }
         self.kind = kind.or(self.kind.take());
-        self.raw_input = raw_input.or(self.raw_input.take());
-        self.locations.extend(locations);
-        self.diffs.extend(diffs);
-        for paths in [&mut self.locations, &mut self.diffs] {
+        for (paths, more) in [
+            (&mut self.locations, locations),
+            (&mut self.inputs, inputs),
+            (&mut self.folders, folders),
+        ] {
+            paths.extend(more);
             paths.sort_unstable();
             paths.dedup();
         }
-    }
-
-    fn named(&self, keys: &[&str]) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = self.locations.iter().chain(&self.diffs).cloned().collect();
-        if let Some(input) = &self.raw_input {
-            collect_paths(input, keys, &mut paths);
-        }
-        paths
     }
 }
 
@@ -106,20 +109,21 @@ pub(crate) fn decide(bounds: Bounds<'_>, tool: &ToolFacts) -> Decision {
     if read_only && (writes || kind == "execute") {
         return Decision::Refuse; // strictly read-only, whoever is asked (R21)
     }
+    let (locations, inputs, folders) = (&tool.locations[..], &tool.inputs[..], &tool.folders[..]);
     let within = match kind {
-        "read" | "search" => {
-            let mut paths = tool.named(&PATH_KEYS);
-            paths.extend(tool.named(&FOLDER_KEYS));
-            if paths.is_empty() && kind == "search" {
-                paths.push(bounds.workspace.to_owned()); // a search without a place is one of the session's folder
+        "read" => bounds.all_within(&[locations, inputs, folders].concat(), false),
+        "search" => {
+            let mut places = [locations, inputs, folders].concat();
+            if places.is_empty() {
+                places.push(bounds.workspace.to_owned()); // a search without a place is one of the session's folder
             }
-            bounds.all_within(&paths, false)
+            bounds.all_within(&places, false)
         }
-        "edit" | "delete" | "move" => bounds.all_within(&tool.named(&PATH_KEYS), true),
+        "edit" | "delete" | "move" => bounds.all_within(&[locations, inputs].concat(), true),
         "execute" => {
-            let mut paths = tool.named(&FOLDER_KEYS);
-            paths.push(bounds.workspace.to_owned());
-            bounds.all_within(&paths, false)
+            let mut places = [locations, folders].concat();
+            places.push(bounds.workspace.to_owned());
+            bounds.all_within(&places, false)
         }
         "think" => true,
         _ => false,

@@ -3,8 +3,8 @@
 //!
 //! The leader is not reaped before its group and its strays are dead, so that no number that is signalled can have
 //! been given to another process meanwhile. What left the group (by `setsid`) is found through the chain of parents,
-//! looked up before each step of the stop. A process that left the group *and* whose parent ended before the stop
-//! is not found: that takes a subreaper or a control group.
+//! looked up before each step of the stop, and through the groups and sessions that it leads. A process that left
+//! all of them and whose parent ended before the stop is not found: that takes a subreaper or a control group.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -139,6 +139,8 @@ impl Process {
         }
         // Also after an exit: children in the background stay when their leader goes.
         let killed = self.leader.kill();
+        #[cfg(not(unix))]
+        let killed = killed.and_then(|()| self.child.start_kill());
         if !self.exits_within(times.after_kill).await {
             let words = killed
                 .err()
@@ -183,9 +185,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.leader.note_strays();
-        // Nobody is left to tell: the child is also marked to be killed on drop.
-        let _ = self.leader.kill();
+        self.leader.kill_all();
         self.stderr.abort();
     }
 }

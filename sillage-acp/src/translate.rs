@@ -244,20 +244,18 @@ fn message_of(chunk: &ContentChunk) -> Option<String> {
 /// Reads a tool call, or news of one, or the one that a permission request is about: whatever is there.
 pub(crate) fn tool(raw: &Value) -> Option<Update> {
     let id = raw["toolCallId"].as_str()?.to_owned();
-    let paths = |list: &Value, wanted: Option<&str>| {
-        let items = items(list).filter(|item| wanted.is_none_or(|kind| item["type"] == kind));
-        items
-            .filter_map(|item| item["path"].as_str())
-            .map(Into::into)
-            .collect()
-    };
-    let facts = ToolFacts {
+    let diffs = items(&raw["content"]).filter(|item| item["type"] == "diff");
+    let located = items(&raw["locations"]).chain(diffs);
+    let mut facts = ToolFacts {
         title: text(raw, "title"),
         kind: raw["kind"].as_str().map(str::to_owned),
-        locations: paths(&raw["locations"], None),
-        diffs: paths(&raw["content"], Some("diff")),
-        raw_input: raw.get("rawInput").filter(|input| !input.is_null()).cloned(),
+        locations: located
+            .filter_map(|item| item["path"].as_str())
+            .map(Into::into)
+            .collect(),
+        ..ToolFacts::default()
     };
+    facts.read_input(&raw["rawInput"]);
     Some(Update::Tool {
         id,
         status: raw["status"].as_str().map(str::to_owned),

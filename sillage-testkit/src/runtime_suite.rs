@@ -1,7 +1,7 @@
 //! What every [`AgentRuntime`] promises, as checks to run over each implementation.
 //!
 //! An implementation gives a [`Stage`]: runtimes whose agent understands the words of [`Act`]. The macro
-//! [`runtime_suite!`](crate::runtime_suite) makes a test of each check:
+//! [`runtime_suite!`](macro@crate::runtime_suite) makes a test of each check:
 //!
 //! ```
 //! use sillage_testkit::runtime_suite::ScriptedStage;
@@ -21,13 +21,20 @@ use futures_util::StreamExt;
 use sillage_core::id::{ClientMessageId, ClientSessionId};
 use sillage_core::ports::AgentRuntime;
 use sillage_core::ports::runtime::{
-    Answer, MessageFate, MessageRequest, PermissionPolicy, RuntimeError, SessionEvent, SessionEventKind,
-    SessionRequest, StopReason,
+    Answer, MessageRequest, PermissionPolicy, RuntimeError, SessionEvent, SessionEventKind, SessionRequest,
+    StopReason,
 };
 use uuid::Uuid;
 
+mod finding;
+mod permission;
 mod scripted;
 
+pub use finding::{finding_after_a_restart_asks_nothing_twice, finding_tells_what_became_of_a_message};
+pub use permission::{
+    cancelling_answers_open_permissions, permission_is_answered_by_a_person,
+    permission_is_answered_by_the_policy,
+};
 pub use scripted::ScriptedStage;
 
 /// Longer than anything that ends takes, on a machine with much else to do.
@@ -399,93 +406,6 @@ pub async fn cancelling_ends_the_message_and_keeps_the_session(stage: &dyn Stage
     scene.close().await;
 }
 
-/// A5: under `ask` a person decides, once, by one of the options.
-pub async fn permission_is_answered_by_a_person(stage: &dyn Stage) {
-    for (option, expected) in [("allow", "allowed"), ("reject", "refused")] {
-        let scene = Scene::open(stage, PermissionPolicy::Ask).await;
-        let message = scene.say(Act::Permission).await;
-        let id = asked_permission(&scene).await;
-        let wrong = [("no-such-request", option), (id.as_str(), "no-such-option")];
-        for (id, option) in wrong {
-            let outcome = scene.runtime.answer_permission(scene.id, id, option).await;
-            assert!(
-                matches!(outcome, Err(RuntimeError::Permanent { .. })),
-                "{outcome:?}"
-            );
-        }
-        must(
-            scene.runtime.answer_permission(scene.id, &id, option).await,
-            "answer",
-        );
-        let again = scene.runtime.answer_permission(scene.id, &id, option).await;
-        assert!(
-            matches!(again, Err(RuntimeError::Permanent { .. })),
-            "answered twice: {again:?}"
-        );
-        assert_eq!(must(scene.end_of(&message).await.1, "the answer").text, expected);
-        assert_eq!(
-            how_answered(&scene, &message).await,
-            (Some(option.to_owned()), "person".to_owned())
-        );
-        scene.close().await;
-    }
-}
-
-async fn asked_permission(scene: &Scene) -> String {
-    let events = scene
-        .until(0, |kind| matches!(kind, SessionEventKind::Permission { .. }))
-        .await;
-    match events.last().map(|event| &event.kind) {
-        Some(SessionEventKind::Permission { request }) => request.id.clone(),
-        other => panic!("no permission request: {other:?}"),
-    }
-}
-
-async fn how_answered(scene: &Scene, message: &MessageRequest) -> (Option<String>, String) {
-    let events = scene.until(0, |kind| ends(kind, message.client_message_id)).await;
-    for event in events {
-        if let SessionEventKind::PermissionAnswered { option, by, .. } = event.kind {
-            return (option, by);
-        }
-    }
-    panic!("nobody is said to have answered the permission request")
-}
-
-/// R21: otherwise the policy decides.
-pub async fn permission_is_answered_by_the_policy(stage: &dyn Stage) {
-    let cases = [
-        (PermissionPolicy::AllowInFolders, "allowed", "allow"),
-        (PermissionPolicy::Deny, "refused", "reject"),
-    ];
-    for (policy, expected, option) in cases {
-        let scene = Scene::open(stage, policy).await;
-        let message = scene.say(Act::Permission).await;
-        assert_eq!(must(scene.end_of(&message).await.1, "the answer").text, expected);
-        assert_eq!(
-            how_answered(&scene, &message).await,
-            (Some(option.to_owned()), "policy".to_owned())
-        );
-        scene.close().await;
-    }
-}
-
-/// A5: a cancel answers open permission requests, and an answer that comes later does nothing.
-pub async fn cancelling_answers_open_permissions(stage: &dyn Stage) {
-    let scene = Scene::open(stage, PermissionPolicy::Ask).await;
-    let message = scene.say(Act::Permission).await;
-    let id = asked_permission(&scene).await;
-    must(scene.runtime.cancel(scene.id).await, "cancel");
-    let late = scene.runtime.answer_permission(scene.id, &id, "allow").await;
-    assert!(
-        matches!(late, Err(RuntimeError::Permanent { .. })),
-        "a late answer counts: {late:?}"
-    );
-    let answer = must(scene.end_of(&message).await.1, "the end of a cancelled message");
-    assert_eq!(answer.stop, StopReason::Cancelled);
-    assert_eq!(how_answered(&scene, &message).await, (None, "cancel".to_owned()));
-    scene.close().await;
-}
-
 /// R7, R8, R9: failures are told apart, and the session lives on.
 pub async fn failures_have_their_class(stage: &dyn Stage) {
     let scene = Scene::open(stage, PermissionPolicy::Deny).await;
@@ -545,74 +465,6 @@ pub async fn closing_leaves_nothing(stage: &dyn Stage) {
         &scene.runtime.send(scene.id, &message(Act::Answer)).await
     ));
     must(scene.runtime.close(scene.id).await, "close again");
-}
-
-/// R12: a live session is found as it is.
-pub async fn finding_tells_what_became_of_a_message(stage: &dyn Stage) {
-    let scene = Scene::open(stage, PermissionPolicy::Deny).await;
-    let opened = must(scene.runtime.open(&scene.request).await, "open again");
-    let silent = scene.say(Act::Silence).await;
-    let never = message(Act::Answer);
-    for (in_flight, fate) in [
-        (None, MessageFate::None),
-        (Some(&silent), MessageFate::InHand),
-        (Some(&never), MessageFate::NotReceived),
-    ] {
-        let found = scene
-            .runtime
-            .find(&scene.request, opened.native.as_deref(), in_flight)
-            .await;
-        let found = must(found, "find");
-        assert_eq!(
-            (found.opened, found.restarted, found.in_flight),
-            (opened.clone(), false, fate)
-        );
-    }
-    must(scene.runtime.cancel(scene.id).await, "cancel");
-    must(scene.end_of(&silent).await.1, "the end of a cancelled message");
-    let unknown = stage.request(PermissionPolicy::Deny);
-    assert!(
-        is_lost(&scene.runtime.find(&unknown, None, None).await),
-        "an unknown session is found"
-    );
-    scene.close().await;
-}
-
-/// R12: after a restart of the engine a session is brought back, and the message that was answered meanwhile is not
-/// said to be missing, nor one that was never sent to have arrived.
-pub async fn finding_after_a_restart_asks_nothing_twice(stage: &dyn Stage) {
-    for sent in [true, false] {
-        let scene = Scene::open(stage, PermissionPolicy::Deny).await;
-        let opened = must(scene.runtime.open(&scene.request).await, "open again");
-        scene.answer_to(Act::Answer).await;
-        let last = message(Act::Answer);
-        if sent {
-            must(scene.runtime.send(scene.id, &last).await, "send");
-            must(scene.end_of(&last).await.1, "the answer");
-        }
-        let Scene { runtime, request, id } = scene;
-        let runtime = stage.restart(runtime).await;
-        let found = must(
-            runtime
-                .find(&request, opened.native.as_deref(), Some(&last))
-                .await,
-            "find",
-        );
-        assert_eq!(found.opened.agent, opened.agent);
-        let right = match &found.in_flight {
-            MessageFate::Unknown => true,
-            MessageFate::InHand => sent && !found.restarted,
-            // A replay may leave out the tool calls between the pieces.
-            MessageFate::Replayed(text) => sent && text.ends_with("the answer"),
-            MessageFate::NotReceived => !sent,
-            MessageFate::None => false,
-        };
-        assert!(right, "sent: {sent}, found: {:?}", found.in_flight);
-        let scene = Scene { runtime, request, id };
-        assert_eq!(scene.answer_to(Act::Answer).await.text, "the answer");
-        assert_eq!(stage.times_asked(&last.text), usize::from(sent));
-        scene.close().await;
-    }
 }
 
 #[cfg(test)]

@@ -133,14 +133,20 @@ fn deny_lets_only_reading_in_the_folders_through() {
 #[test]
 fn every_path_that_is_named_counts_wherever_it_stands() {
     let place = Place::new();
-    let edit = |input: Value, diffs: Vec<PathBuf>| {
-        let facts = ToolFacts {
-            kind: Some("edit".to_owned()),
-            raw_input: Some(input),
-            diffs,
+    let facts = |kind: &str, input: Value| {
+        let mut facts = ToolFacts {
+            kind: Some(kind.to_owned()),
             ..ToolFacts::default()
         };
-        place.decide_tool(PermissionPolicy::AllowInFolders, &facts)
+        facts.read_input(&input);
+        facts
+    };
+    let edit = |input: Value, locations: Vec<PathBuf>| {
+        let tool = ToolFacts {
+            locations,
+            ..facts("edit", input)
+        };
+        place.decide_tool(PermissionPolicy::AllowInFolders, &tool)
     };
     assert_eq!(edit(json!({"filePath": "a.txt"}), Vec::new()), Decision::Allow);
     assert_eq!(
@@ -158,11 +164,7 @@ fn every_path_that_is_named_counts_wherever_it_stands() {
         edit(json!({"path": "a.txt"}), vec!["/etc/x".into()]),
         Decision::Refuse
     );
-    let command = ToolFacts {
-        kind: Some("execute".to_owned()),
-        raw_input: Some(json!({"command": "ls", "cwd": "/etc"})),
-        ..ToolFacts::default()
-    };
+    let command = facts("execute", json!({"command": "ls", "cwd": "/etc"}));
     assert_eq!(
         place.decide_tool(PermissionPolicy::AllowInFolders, &command),
         Decision::Refuse

@@ -1,6 +1,6 @@
 //! A process group and what left it, on Linux: `/proc`, pidfds and signals.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -73,47 +73,18 @@ impl Leader {
         self.pid
     }
 
-    /// Remembers the descendants that are in another group than the leader.
-    pub(super) fn note_strays(&self) {
+    /// Remembers the descendants that are in another group than the leader. Says whether there were new ones.
+    pub(super) fn note_strays(&self) -> bool {
         let mut state = self.state();
-        if !state.gone {
-            self.note_strays_in(&mut state);
+        if state.gone {
+            return false;
         }
-    }
-
-    fn note_strays_in(&self, state: &mut State) {
+        let before = state.strays.len();
         let all = processes();
-        let mut family: HashSet<u32> = state
-            .strays
-            .iter()
-            .filter(|stray| {
-                all.iter()
-                    .any(|one| one.pid == stray.pid && one.start == stray.start)
-            })
-            .map(|stray| stray.pid)
-            .collect();
-        family.insert(self.pid);
-        // Children may have lower numbers than their parents: look until nothing is added.
-        loop {
-            let before = family.len();
-            let children = all
-                .iter()
-                .filter(|one| family.contains(&one.parent))
-                .map(|one| one.pid);
-            family.extend(children.collect::<Vec<_>>());
-            // Members of the group whose parent has ended still belong to it, and so do their children.
-            family.extend(all.iter().filter(|one| one.group == self.pid).map(|one| one.pid));
-            if family.len() == before {
-                break;
-            }
-        }
-        let outside = all
-            .iter()
-            .filter(|one| family.contains(&one.pid) && one.group != self.pid);
-        state.strays.extend(outside.map(|one| Stray {
-            pid: one.pid,
-            start: one.start,
-        }));
+        let family = family(&all, self.pid, &state.strays);
+        let outside = family.into_iter().filter(|one| one.group != self.pid);
+        state.strays.extend(outside.map(Entry::stray));
+        state.strays.len() > before
     }
 
     /// Asks the group and its strays to end.
@@ -127,10 +98,15 @@ impl Leader {
         self.signal(Signal::KILL)
     }
 
-    /// [`Leader::kill`] for those who have no time to look around first.
+    /// [`Leader::kill`] for those who have no time: looks again for what was started between a look and a kill.
     pub(crate) fn kill_all(&self) {
         self.note_strays();
-        let _ = self.kill();
+        for _ in 0..4 {
+            let _ = self.kill();
+            if !self.note_strays() {
+                return;
+            }
+        }
     }
 
     /// The leader is about to be reaped.
@@ -138,7 +114,7 @@ impl Leader {
         self.state().gone = true;
     }
 
-    /// Waits until none of the group and its strays is left; gives one that is left after `bound`.
+    /// Kills until none of the group and its strays is left, but for the leader; gives one that is left after `bound`.
     pub(super) async fn survivor_after(&self, bound: Duration) -> Option<u32> {
         let deadline = tokio::time::Instant::now() + bound;
         let mut pause = Duration::from_millis(1);
@@ -147,25 +123,20 @@ impl Leader {
             if survivor.is_none() || tokio::time::Instant::now() >= deadline {
                 return survivor;
             }
+            let _ = self.kill();
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
 
     fn survivor(&self) -> Option<u32> {
-        let state = self.state();
+        self.note_strays();
         let all = processes();
-        let alive = all.iter().filter(|one| !one.dead && one.pid != self.pid);
-        alive
-            .filter(|one| {
-                one.group == self.pid
-                    || state.strays.contains(&Stray {
-                        pid: one.pid,
-                        start: one.start,
-                    })
-            })
+        let family = family(&all, self.pid, &self.state().strays);
+        family
+            .into_iter()
+            .find(|one| !one.dead && one.pid != self.pid)
             .map(|one| one.pid)
-            .next()
     }
 
     fn signal(&self, signal: Signal) -> std::io::Result<()> {
@@ -205,15 +176,59 @@ fn signed(pid: u32) -> std::io::Result<Pid> {
     pid.ok_or_else(|| std::io::Error::other("a process number out of range"))
 }
 
+/// The processes that belong to a leader: its group, its descendants, those seen to be earlier, and whatever is in a
+/// group or session that one of these leads or led.
+fn family<'a>(all: &'a [Entry], leader: u32, strays: &HashSet<Stray>) -> Vec<&'a Entry> {
+    // A number that another process has now says nothing of the groups that it once led.
+    let reused = |stray: &Stray| {
+        all.iter()
+            .any(|one| one.pid == stray.pid && one.start != stray.start)
+    };
+    let led: HashMap<u32, u64> = strays
+        .iter()
+        .filter(|stray| !reused(stray))
+        .map(|stray| (stray.pid, stray.start))
+        .collect();
+    let led_once = |number: u32, one: &Entry| led.get(&number).is_some_and(|start| one.start >= *start);
+    let mut members = HashSet::from([leader]);
+    // Children may have lower numbers than their parents: look until nothing is added.
+    loop {
+        let before = members.len();
+        for one in all {
+            let belongs = members.contains(&one.parent)
+                || [one.group, one.session]
+                    .iter()
+                    .any(|number| members.contains(number) || led_once(*number, one))
+                || strays.contains(&one.stray());
+            if belongs {
+                members.insert(one.pid);
+            }
+        }
+        if members.len() == before {
+            return all.iter().filter(|one| members.contains(&one.pid)).collect();
+        }
+    }
+}
+
 /// A line of the process table.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     pid: u32,
     parent: u32,
     group: u32,
+    session: u32,
     start: u64,
     /// Ended, and not reaped by its parent yet.
     dead: bool,
+}
+
+impl Entry {
+    fn stray(&self) -> Stray {
+        Stray {
+            pid: self.pid,
+            start: self.start,
+        }
+    }
 }
 
 fn processes() -> Vec<Entry> {
@@ -239,6 +254,7 @@ fn parse_stat(pid: u32, stat: &str) -> Option<Entry> {
         dead: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
     })
 }
@@ -249,11 +265,12 @@ mod tests {
 
     #[test]
     fn the_process_table_is_read_whatever_a_command_is_called() {
-        let stat = "7 (a) b (c) Z 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        let stat = "7 (a) b (c) Z 3 5 6 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         let entry = Entry {
             pid: 7,
             parent: 3,
             group: 5,
+            session: 6,
             start: 4242,
             dead: true,
         };
@@ -262,5 +279,69 @@ mod tests {
         let own = read_process(std::process::id()).unwrap();
         assert!(!own.dead && own.start > 0);
         assert!(processes().contains(&own));
+    }
+    fn entry(pid: u32, parent: u32, group: u32, session: u32) -> Entry {
+        Entry {
+            pid,
+            parent,
+            group,
+            session,
+            start: u64::from(pid),
+            dead: false,
+        }
+    }
+
+    fn members(all: &[Entry], strays: &[(u32, u64)]) -> Vec<u32> {
+        let strays = strays
+            .iter()
+            .map(|(pid, start)| Stray {
+                pid: *pid,
+                start: *start,
+            })
+            .collect();
+        family(all, 10, &strays).into_iter().map(|one| one.pid).collect()
+    }
+
+    #[test]
+    fn c7_a_family_is_found_by_parents_groups_and_sessions() {
+        let engine = entry(5, 1, 5, 5);
+        let all = [
+            engine,
+            entry(8, 12, 10, 5),   // a lower number than its parent
+            entry(10, 5, 10, 5),   // the leader
+            entry(11, 1, 10, 5),   // in the group, its parent gone
+            entry(12, 11, 12, 12), // left the group and the session
+            entry(13, 1, 12, 12),  // in that session, its parent gone
+            entry(20, 5, 20, 5),   // another agent
+            entry(21, 1, 21, 21),
+        ];
+        assert_eq!(members(&all, &[]), [8, 10, 11, 12, 13]);
+    }
+
+    #[test]
+    fn c7_c9_what_a_gone_stray_led_is_its_own_unless_the_number_was_given_again() {
+        let orphan = entry(32, 1, 30, 30);
+        assert_eq!(members(&[orphan], &[(30, 30)]), [32]);
+        let older = Entry {
+            start: 3,
+            ..entry(32, 1, 30, 30)
+        };
+        assert_eq!(
+            members(&[older], &[(30, 30)]),
+            [0; 0],
+            "it was there before the stray"
+        );
+        let reused = [
+            Entry {
+                start: 99,
+                ..entry(30, 1, 30, 30)
+            },
+            Entry {
+                start: 100,
+                ..entry(32, 30, 30, 30)
+            },
+        ];
+        assert_eq!(members(&reused, &[(30, 30)]), [0; 0]);
+        assert_eq!(members(&[entry(30, 1, 30, 30)], &[(30, 30)]), [30]);
     }
 }

@@ -34,7 +34,9 @@ impl Leader {
         self.pid
     }
 
-    pub(super) fn note_strays(&self) {}
+    pub(super) fn note_strays(&self) -> bool {
+        false
+    }
 
     pub(super) fn terminate(&self) {
         #[cfg(unix)]

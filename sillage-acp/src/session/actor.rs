@@ -209,13 +209,14 @@ impl Actor {
             let outcome = tokio::select! {
                 biased;
                 () = self.closing.notified() => Err(End::Closed),
+                // Before what arrives: an agent that floods is not to put off its own end.
+                () = at(deadline) => Err(self.grace_is_over()),
                 command = self.commands.recv() => match command {
                     Some(command) => self.command(command),
                     None => Err(End::Closed), // the runtime was dropped
                 },
-                incoming = self.connection.next() => self.arrived(incoming),
                 () = self.process.exited() => Err(self.read_the_rest().await),
-                () = at(deadline) => Err(self.grace_is_over()),
+                incoming = self.connection.next() => self.arrived(incoming),
             };
             if let Err(end) = outcome {
                 return self.explain(end).await;
@@ -238,7 +239,8 @@ impl Actor {
     pub(super) async fn read_the_rest(&mut self) -> End {
         let over = Instant::now() + AFTER_EXIT;
         while let Ok(incoming) = tokio::time::timeout_at(over, self.connection.next()).await {
-            if matches!(incoming, Incoming::Closed(_)) || self.arrived(incoming).is_err() {
+            let last = matches!(incoming, Incoming::Closed(_)) || Instant::now() >= over;
+            if last || self.arrived(incoming).is_err() {
                 break;
             }
         }

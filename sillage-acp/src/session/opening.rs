@@ -306,19 +306,20 @@ impl Actor {
         request: u64,
         deadline: Instant,
     ) -> Result<Option<Result<Value, RpcError>>, End> {
-        let mut exited = false;
+        let (mut exited, mut deadline) = (false, deadline);
         loop {
             let incoming = tokio::select! {
                 biased;
-                incoming = self.connection.next() => incoming,
+                () = tokio::time::sleep_until(deadline) => {
+                    return if exited { Err(End::Lost("ended by itself".to_owned())) } else { Ok(None) };
+                }
+                // What it had written before is still read.
                 () = self.process.exited(), if !exited => {
                     exited = true;
+                    deadline = deadline.min(Instant::now() + AFTER_EXIT);
                     continue;
                 }
-                () = tokio::time::sleep(AFTER_EXIT), if exited => {
-                    return Err(End::Lost("ended by itself".to_owned()));
-                }
-                () = tokio::time::sleep_until(deadline) => return Ok(None),
+                incoming = self.connection.next() => incoming,
             };
             match incoming {
                 Incoming::Response { id, outcome } if id.as_u64() == Some(request) => {

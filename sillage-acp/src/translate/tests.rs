@@ -41,11 +41,8 @@ fn a_tool_call_is_read_as_far_as_it_goes() {
         (id.as_str(), status, facts.kind.as_deref()),
         ("t", None, Some("brand_new"))
     );
-    assert_eq!(
-        (facts.locations, facts.diffs),
-        (vec!["/a".into()], vec!["/b".into()])
-    );
-    assert_eq!(facts.raw_input, None);
+    assert_eq!(facts.locations, [std::path::PathBuf::from("/a"), "/b".into()]);
+    assert_eq!(facts.inputs, Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

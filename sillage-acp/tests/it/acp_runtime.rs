@@ -164,6 +164,17 @@ impl Theatre {
         started.collect()
     }
 
+    /// Whether a process runs that was recorded, or works in the folder without having been.
+    fn leaves_processes(&self) -> bool {
+        let folder = self.folder.path().canonicalize().expect("a folder");
+        let works_here = |pid: u32| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|place| place.starts_with(&folder))
+        };
+        let all = std::fs::read_dir("/proc").expect("the process table");
+        let mut numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        self.processes().into_iter().any(runs) || numbers.any(works_here)
+    }
+
     /// Every frame of ours is as the schema wants it.
     fn check_frames(&self) {
         assert_eq!(
