@@ -6,6 +6,9 @@ mod acp_runtime;
 #[cfg(test)]
 mod peer;
 #[cfg(test)]
+#[cfg(unix)]
+mod real_agent;
+#[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod scripted_agent;

@@ -9,9 +9,10 @@ use super::{Frame, ModelCall, WireFormat, content_text};
 pub(super) const FORMAT: WireFormat = WireFormat { read, write };
 
 fn read(body: &Value) -> ModelCall {
-    let turns = match &body["input"] {
-        Value::String(text) => vec![Turn::Prompt(text.clone())],
-        input => input.as_array().into_iter().flatten().filter_map(turn).collect(),
+    let input = &body["input"];
+    let turns = match input.as_str() {
+        Some(text) => vec![Turn::Prompt(text.to_owned())],
+        None => input.as_array().into_iter().flatten().filter_map(turn).collect(),
     };
     let tools = body["tools"]
         .as_array()
