@@ -1,6 +1,7 @@
 //! Making worktrees: crashes, hands and crowds.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,24 +12,34 @@ use sillage_workspace::GitWorkspace;
 
 use crate::sandbox::{Sandbox, gits};
 
-/// Two processes' worth of workspaces at one data folder; without the lock between them git loses some.
+/// Two processes' worth of workspaces at one data folder; git loses some when two are made at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn thirty_two_at_once_all_succeed() {
-    let sandbox = Arc::new(Sandbox::newest());
+    let sandbox = Sandbox::newest();
     let before = sandbox.persons();
-    let other = GitWorkspace::with_git(&sandbox.program, &sandbox.at("data")).unwrap();
-    let other = Arc::new(other.with_home(&sandbox.at("home")));
+    let (program, busy) = (sandbox.at("watched/git"), sandbox.at("busy"));
+    let script = format!(
+        "#!/bin/sh\n[ \"$1 $2\" = 'worktree add' ] || exec '{git}' \"$@\"\nmkdir '{busy}' || echo two >> '{busy}.overlaps'\n\
+         '{git}' \"$@\"\ncode=$?\nrmdir '{busy}'\nexit $code\n",
+        git = sandbox.program.display(),
+        busy = busy.display(),
+    );
+    fs::set_permissions(
+        sandbox.put("watched/git", &script),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    let watched = || {
+        GitWorkspace::with_git(&program, &sandbox.at("data"))
+            .unwrap()
+            .with_home(&sandbox.at("home"))
+    };
+    let workspaces = [Arc::new(watched()), Arc::new(watched())];
     let mut leases = Vec::new();
     for number in 0..32 {
-        let (sandbox, other) = (Arc::clone(&sandbox), Arc::clone(&other));
+        let workspace = Arc::clone(&workspaces[number % 2]);
         let wish = sandbox.wish(&format!("a{number}"));
-        leases.push(tokio::spawn(async move {
-            if number % 2 == 0 {
-                sandbox.workspace.lease(&wish).await
-            } else {
-                other.lease(&wish).await
-            }
-        }));
+        leases.push(tokio::spawn(async move { workspace.lease(&wish).await }));
     }
     for lease in leases {
         let worktree = lease.await.unwrap().unwrap();
@@ -38,6 +49,7 @@ async fn thirty_two_at_once_all_succeed() {
         );
         assert_eq!(sandbox.branch_tip(&worktree.branch), worktree.base);
     }
+    assert!(!sandbox.at("busy.overlaps").exists(), "two were made at once");
     assert_eq!(sandbox.git("repo", &["worktree", "list"]).lines().count(), 33);
     assert_eq!(sandbox.persons(), before);
 }
