@@ -1,7 +1,7 @@
 //! The folders that a run entrusts to its agents (W1–W3).
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,17 +41,25 @@ impl Folders {
         Folders { read, write }
     }
 
-    /// Whether a path, absolute and canonical, may be read.
+    /// Whether a path, absolute and canonical, may be read. One with `..` in it is neither, and is refused.
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
-        self.may_write(path) || self.read.iter().any(|folder| path.starts_with(folder))
+        self.may_write(path) || holds(&self.read, path)
     }
 
-    /// Whether a path, absolute and canonical, may be written.
+    /// Whether a path, absolute and canonical, may be written. One with `..` in it is neither, and is refused.
     #[must_use]
     pub fn may_write(&self, path: &Path) -> bool {
-        self.write.iter().any(|folder| path.starts_with(folder))
+        holds(&self.write, path)
     }
+}
+
+/// Whether the path is one of the folders or lies in one.
+fn holds(folders: &[PathBuf], path: &Path) -> bool {
+    let climbs = path
+        .components()
+        .any(|component| component == Component::ParentDir);
+    !climbs && folders.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Whether one of the folders holds the path, the path itself not counted.
@@ -101,6 +109,9 @@ mod tests {
         };
         assert!(folders.may_read(Path::new("/a/b/x")) && !folders.may_write(Path::new("/a/b/x")));
         assert!(folders.may_write(Path::new("/a/b/c/x")));
+        assert!(
+            !folders.may_read(Path::new("/a/b/../../etc")) && !folders.may_write(Path::new("/a/b/c/../x"))
+        );
         assert!(!folders.may_read(Path::new("/a/bc")) && !folders.may_write(Path::new("/a/b/cd")));
     }
 
@@ -113,6 +124,21 @@ mod tests {
     }
 
     proptest! {
+        /// W2: a task adds to its project's folders and takes none away.
+        #[test]
+        fn adding_takes_no_right_away(
+            project in proptest::collection::vec(folder(), 0..4),
+            task in proptest::collection::vec(folder(), 0..4),
+            asked in folder(),
+        ) {
+            let all: Vec<PathBuf> = project.iter().chain(&task).cloned().collect();
+            let before = Folders::effective(&project, &[]);
+            prop_assert!(!before.may_read(&asked) || Folders::effective(&all, &[]).may_read(&asked));
+            prop_assert!(!before.may_read(&asked) || Folders::effective(&project, &task).may_read(&asked));
+            let before = Folders::effective(&[], &project);
+            prop_assert!(!before.may_write(&asked) || Folders::effective(&[], &all).may_write(&asked));
+        }
+
         /// W2, W3: dropping changes no right, and what stays has no duplicate right.
         #[test]
         fn dropping_changes_no_right(

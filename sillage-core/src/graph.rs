@@ -142,7 +142,11 @@ impl Graph {
                 }
             }
         }
-        self.order.iter().copied().filter(|&other| seen[other as usize]).collect()
+        self.order
+            .iter()
+            .copied()
+            .filter(|&other| seen[other as usize])
+            .collect()
     }
 
     /// For each node, whether another one may run at the same time: one that it neither follows nor precedes
@@ -210,7 +214,10 @@ fn components(nodes: u32, children: &Adjacency) -> impl Iterator<Item = Vec<u32>
     let components = kosaraju_scc(&graph);
     // It gives children first. Its numbers have the 32 bits that were asked for.
     let number = |node: NodeIndex<u32>| u32::try_from(node.index()).unwrap_or(u32::MAX);
-    components.into_iter().rev().map(move |component| component.into_iter().map(number).collect())
+    components
+        .into_iter()
+        .rev()
+        .map(move |component| component.into_iter().map(number).collect())
 }
 
 /// The neighbours of every node, one after the other in one array.

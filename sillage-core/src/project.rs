@@ -1,13 +1,11 @@
 //! The project file: a name, and folders that all tasks of the project receive (W1).
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
-use crate::document::check::{Checker, Fields, Spot};
+use crate::document::check::{Checker, Spot};
 use crate::document::{self, Format};
 use crate::fault::{Fault, FaultCode};
-use crate::task::FolderLists;
+use crate::task::{FolderLists, read_folders};
 
 /// Where the project file is, below the project's root folder.
 pub const PROJECT_FILE: &str = ".sillage/project.yaml";
@@ -43,29 +41,17 @@ fn project(root: Spot<'_>, checker: &mut Checker) -> Option<ProjectFile> {
         .optional("name")
         .and_then(|spot| checker.filled_text(&spot, FaultCode::BadValue));
     let name = name.map(str::to_owned);
-    let folders = fields
-        .optional("folders")
-        .and_then(|spot| checker.fields(spot, "`folders`", &["read", "write"]));
-    let folders = folders.map(|fields| FolderLists {
-        read: paths(&fields, "read", checker),
-        write: paths(&fields, "write", checker),
-    });
+    let folders = fields.optional("folders").map(|spot| read_folders(checker, spot));
     Some(ProjectFile {
         name,
         folders: folders.unwrap_or_default(),
     })
 }
 
-fn paths(fields: &Fields<'_>, name: &str, checker: &mut Checker) -> Vec<PathBuf> {
-    let texts = fields
-        .optional(name)
-        .and_then(|spot| checker.texts(&spot))
-        .unwrap_or_default();
-    texts.into_iter().map(|(_, text)| PathBuf::from(text)).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! `sillage schema`: the JSON Schemas with which editors complete and check our files (W11, A12).
 
 use clap::{Args, ValueEnum};
-use sillage::core::{project, report, settings};
+use sillage::core::{project, report, settings, task};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,6 +17,8 @@ pub(crate) struct Schema {
 /// Files that have a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Of {
+    /// A task file.
+    Task,
     /// The settings file.
     Settings,
     /// A project file, `.sillage/project.yaml`.
@@ -28,6 +30,7 @@ enum Of {
 /// Prints the schema.
 pub(crate) fn run(arguments: &Schema, output: &mut Output) -> Result<Exit, Failure> {
     output.verbatim(match arguments.of {
+        Of::Task => task::SCHEMA,
         Of::Settings => settings::SCHEMA,
         Of::Project => project::SCHEMA,
         Of::Report => report::SCHEMA,

@@ -161,13 +161,13 @@ impl Checker {
         self.fault(code, message, spot.path.clone(), Some(spot.node.place), None);
     }
 
-    /// The nearest candidate to `name`, while comparisons last.
+    /// The nearest candidate to `name`, while comparisons last. The candidates must know how many they are.
     pub(crate) fn near<'c>(
         &mut self,
         name: &str,
-        candidates: impl ExactSizeIterator<Item = &'c str>,
+        candidates: impl Iterator<Item = &'c str>,
     ) -> Option<String> {
-        self.compared = self.compared.saturating_add(candidates.len());
+        self.compared = self.compared.saturating_add(candidates.size_hint().0);
         if self.compared > MOST_COMPARISONS {
             return None;
         }

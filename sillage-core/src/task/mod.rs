@@ -3,6 +3,7 @@
 mod model;
 mod models;
 mod read;
+mod schema;
 
 pub use model::{
     AgentDefinition, AgentKind, AllowedPair, Autocompact, DelegatedField, Deliverable, FolderLists, Limits,
@@ -10,3 +11,5 @@ pub use model::{
 };
 pub use models::{UnknownModel, check_models, resolve_model};
 pub use read::read;
+pub(crate) use read::read_folders;
+pub use schema::SCHEMA;

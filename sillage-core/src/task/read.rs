@@ -28,10 +28,12 @@ pub(super) const TASK_FIELDS: &[&str] = &[
     "links",
 ];
 pub(super) const FOLDER_FIELDS: &[&str] = &["read", "write"];
-pub(super) use agent::{AGENT_FIELDS, ALLOW_FIELDS, DELIVERABLE_FIELDS, SUB_AGENT_FIELDS};
-pub(super) use links::LINK_FIELDS;
-
 pub(super) const LIMIT_FIELDS: &[&str] = &["parallel", "models"];
+#[cfg(test)]
+pub(super) use {
+    agent::{AGENT_FIELDS, ALLOW_FIELDS, DELIVERABLE_FIELDS, SUB_AGENT_FIELDS},
+    links::LINK_FIELDS,
+};
 
 /// Reads a task definition and checks all of it (W6–W12). Models and efforts are checked where `offers` are given;
 /// without, they are free text.

@@ -77,8 +77,8 @@ impl<'a> KnownAgents<'a> {
 /// None where the list could not be read.
 #[derive(Default)]
 pub(super) struct Ports<'a> {
-    pub(super) inputs: Option<Vec<&'a str>>,
-    pub(super) outputs: Option<Vec<&'a str>>,
+    pub(super) inputs: Option<BTreeSet<&'a str>>,
+    pub(super) outputs: Option<BTreeSet<&'a str>>,
 }
 
 impl Reading<'_> {
@@ -150,7 +150,14 @@ impl Reading<'_> {
             outputs: owned(outputs.as_deref()),
             sub_agents,
         };
-        known.add(id, Ports { inputs, outputs });
+        let names = |ports: Option<Vec<&'a str>>| ports.map(BTreeSet::from_iter);
+        known.add(
+            id,
+            Ports {
+                inputs: names(inputs),
+                outputs: names(outputs),
+            },
+        );
         definition
     }
 

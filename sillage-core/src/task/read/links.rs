@@ -1,6 +1,6 @@
 //! The links of a task (W8).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::{Link, Port, REPORT_PORT};
 use super::Reading;
@@ -159,7 +159,7 @@ impl Reading<'_> {
             .get(agent as usize)
             .and_then(|ports| side.ports(ports));
         let port = match (name, declared) {
-            (Some(name), Some(declared)) if !declared.contains(&name) => {
+            (Some(name), Some(declared)) if !declared.contains(name) => {
                 self.unknown_port(end, name, side, declared);
                 None
             }
@@ -171,13 +171,14 @@ impl Reading<'_> {
         Some(Joined { agent, port })
     }
 
-    fn unknown_port(&mut self, end: End<'_>, name: &str, side: Side, declared: &[&str]) {
+    fn unknown_port(&mut self, end: End<'_>, name: &str, side: Side, declared: &BTreeSet<&str>) {
         let (kind, list) = match side {
             Side::From => ("output", "outputs"),
             Side::To => ("input", "inputs"),
         };
-        let candidates = [declared, &[REPORT_PORT]].concat();
-        let near = self.checker.near(name, candidates.into_iter());
+        let near = self
+            .checker
+            .near(name, declared.iter().copied().chain([REPORT_PORT]));
         let message = format!("this agent declares no {kind} `{}` in its `{list}`", brief(name));
         self.checker
             .fault(FaultCode::UnknownPort, message, end.path, Some(end.place), near);
@@ -209,10 +210,10 @@ struct Joined {
 }
 
 impl Side {
-    fn ports<'p, 'a>(self, ports: &'p Ports<'a>) -> Option<&'p [&'a str]> {
+    fn ports<'p, 'a>(self, ports: &'p Ports<'a>) -> Option<&'p BTreeSet<&'a str>> {
         match self {
-            Side::From => ports.outputs.as_deref(),
-            Side::To => ports.inputs.as_deref(),
+            Side::From => ports.outputs.as_ref(),
+            Side::To => ports.inputs.as_ref(),
         }
     }
 }

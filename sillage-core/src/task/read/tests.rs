@@ -165,6 +165,20 @@ fn w12_ten_thousand_wrong_links_are_told_and_the_first_have_suggestions() {
     assert_eq!(faults[COUNT - 1].suggestion, None);
 }
 
+/// So would looking through all the ports of an agent for every link to it.
+#[test]
+fn w12_fifty_thousand_links_from_as_many_ports_are_read() {
+    const COUNT: usize = 50_000;
+    let mut text = "task: t\nagents:\n  - {id: b, mission: m, model: s, effort: l}\n".to_owned();
+    text += "  - {id: a, mission: m, model: s, effort: l, outputs: [";
+    (0..COUNT).for_each(|port| write!(text, "p{port},").unwrap());
+    text += "]}\nlinks:\n";
+    (0..COUNT).for_each(|port| writeln!(text, "  - a.p{port} -> b").unwrap());
+    assert_eq!(read_yaml(&text).unwrap().links.len(), COUNT);
+    let faults = read_yaml(&text.replace("- a.p", "- a.q")).unwrap_err();
+    assert_eq!(faults.len(), MOST_FAULTS);
+}
+
 #[test]
 fn w12_a_text_of_nothing_but_faults_is_not_multiplied() {
     let faults = read_yaml(&format!("task: t\nagents: [{}]", "1,".repeat(100_000))).unwrap_err();
