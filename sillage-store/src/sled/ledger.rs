@@ -16,8 +16,9 @@ use super::keys;
 use super::record::TooLong;
 use super::view::{View, pieces};
 
-/// How many bytes of names a block takes before the next begins.
-const BLOCK: usize = 1024;
+/// How many bytes of names a block takes before the next begins. A block is written with every commit, and should be
+/// one piece; the fewer blocks there are, the sooner a store is open.
+const BLOCK: usize = 3 << 10;
 
 /// Commits counted, and what they changed.
 #[derive(Debug, Default)]

@@ -98,6 +98,12 @@ async fn append(store: &SledStore, number: u64, events: u64) -> Result<(), Failu
             }
             Err(error) => {
                 say(format_args!("error {run} {last}: {error}"))?;
+                let unread = store
+                    .append(&run, Seq(last + 1), vec![event(&run, last + 1)], &summary(&run))
+                    .await;
+                if unread.is_ok() {
+                    say(format_args!("WRONG: {run} was written without being read again"))?;
+                }
                 last = read_until_it_works(store, &run).await?;
             }
         }
@@ -140,7 +146,11 @@ async fn read(store: &SledStore, run: &RunId) -> Result<u64, StoreError> {
 /// The event at a position: some short, some long.
 fn event(run: &RunId, at: u64) -> Vec<u8> {
     let text = format!("{run}/{at};");
-    let length = if at % 23 == 0 { 30_000 } else { 40 + at % 600 };
+    let length = if at.is_multiple_of(23) {
+        30_000
+    } else {
+        40 + at % 600
+    };
     text.bytes()
         .cycle()
         .take(usize::try_from(length).unwrap_or(40))
