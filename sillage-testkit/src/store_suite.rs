@@ -348,10 +348,7 @@ async fn documents_keep_every_version(store: &impl Store) {
         assert_eq!(store.get("task", "t").await, Ok(Some((before + 1, body.clone()))));
     }
     for (version, body) in (1..).zip(&bodies) {
-        assert_eq!(
-            store.version("task", "t", version).await,
-            Ok(Some(body.clone()))
-        );
+        assert_eq!(store.version("task", "t", version).await, Ok(Some(body.clone())));
     }
     for none in [0, 5, u64::MAX] {
         assert_eq!(store.version("task", "t", none).await, Ok(None));
