@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sillage_core::id::{RunId, Seq};
+use sillage_core::id::{ClientSessionId, RunId, Seq};
 use sillage_core::ports::Store;
 use sillage_core::ports::store::{RunSummary, StoreError};
 use sillage_core::time::Timestamp;
 use sillage_store::{Options, SledStore, hush_caught_panics};
+use uuid::Uuid;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -90,6 +91,15 @@ async fn append(store: &SledStore, number: u64, events: u64) -> Result<(), Failu
     let mut last = read(store, &run).await?;
     while events == 0 || last < events {
         let until = last + 1 + (last + number) % 3;
+        // What agents say goes along unsynced.
+        store
+            .add_transcript(
+                &run,
+                ClientSessionId(Uuid::from_u128(number.into())),
+                event(&run, last + 1),
+            )
+            .await
+            .ok();
         let batch = (last + 1..=until).map(|at| event(&run, at)).collect();
         match store.append(&run, Seq(last + 1), batch, &summary(&run)).await {
             Ok(()) => {
