@@ -1,5 +1,5 @@
 //! What every [`Store`] must do. Run [`check`] over each implementation, [`model`] with random operations, and
-//! [`reopened`] over those that outlive their process.
+//! [`reopening`] over those that outlive their process.
 
 #![expect(
     clippy::expect_used,
@@ -7,6 +7,7 @@
 )]
 
 pub mod model;
+pub mod reopening;
 
 use std::future::Future;
 
@@ -95,73 +96,6 @@ pub async fn whole_log(store: &impl Store, run: &RunId, page: usize) -> Result<V
             log.push(event);
         }
     }
-}
-
-/// Puts something of every sort into a store, to be looked for with [`reopened`].
-///
-/// # Panics
-/// When the store refuses something.
-pub async fn fill(store: &impl Store) {
-    let run = run("kept");
-    store
-        .append(&run, Seq::FIRST, events(&run, 1, 3), &summary(&run, 1))
-        .await
-        .expect("append");
-    store
-        .add_transcript(&run, session(1), b"chunk".to_vec())
-        .await
-        .expect("transcript");
-    store
-        .append(&run, Seq(4), vec![vec![7; 100_000]], &summary(&run, 1))
-        .await
-        .expect("append");
-    assert_eq!(store.put("task", "a", 0, b"one".to_vec()).await, Ok(1));
-    assert_eq!(store.put("task", "a", 1, vec![9; 50_000]).await, Ok(2));
-}
-
-/// Looks for what [`fill`] put into a store that was closed and opened again since, and goes on writing.
-///
-/// # Panics
-/// When something is missing.
-pub async fn reopened(store: &impl Store) {
-    let run = run("kept");
-    let mut log = events(&run, 1, 3);
-    log.push(vec![7; 100_000]);
-    assert_eq!(
-        whole_log(store, &run, 1000).await,
-        Ok(log.clone()),
-        "the log is whole"
-    );
-    assert_eq!(
-        store.run(&run).await,
-        Ok(Some(RunSummary {
-            last: Seq(4),
-            ..summary(&run, 1)
-        }))
-    );
-    assert_eq!(store.runs(Which::Unfinished, 10).await.expect("runs").len(), 1);
-    assert_eq!(
-        store.transcript(&run, session(1)).await,
-        Ok(vec![b"chunk".to_vec()])
-    );
-    assert_eq!(store.get("task", "a").await, Ok(Some((2, vec![9; 50_000]))));
-    assert_eq!(store.version("task", "a", 1).await, Ok(Some(b"one".to_vec())));
-
-    store
-        .append(&run, Seq(5), events(&run, 5, 5), &summary(&run, 1))
-        .await
-        .expect("append");
-    log.extend(events(&run, 5, 5));
-    assert_eq!(whole_log(store, &run, 1000).await, Ok(log), "it goes on");
-    store
-        .add_transcript(&run, session(1), b"more".to_vec())
-        .await
-        .expect("transcript");
-    assert_eq!(
-        store.transcript(&run, session(1)).await,
-        Ok(vec![b"chunk".to_vec(), b"more".to_vec()])
-    );
-    assert_eq!(store.put("task", "a", 2, Vec::new()).await, Ok(3));
 }
 
 fn session(number: u128) -> ClientSessionId {
@@ -414,10 +348,7 @@ async fn documents_keep_every_version(store: &impl Store) {
         assert_eq!(store.get("task", "t").await, Ok(Some((before + 1, body.clone()))));
     }
     for (version, body) in (1..).zip(&bodies) {
-        assert_eq!(
-            store.version("task", "t", version).await,
-            Ok(Some(body.clone()))
-        );
+        assert_eq!(store.version("task", "t", version).await, Ok(Some(body.clone())));
     }
     for none in [0, 5, u64::MAX] {
         assert_eq!(store.version("task", "t", none).await, Ok(None));

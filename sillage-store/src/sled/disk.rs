@@ -93,10 +93,7 @@ impl Disk {
         work: impl FnOnce(&View<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.opened(|opened| match &opened.db {
-            Some(db) => work(&View {
-                db,
-                folder: &self.folder,
-            }),
+            Some(db) => work(&View::new(db, &self.folder)),
             None => Err(closed(&self.folder)),
         })
     }
@@ -214,11 +211,15 @@ fn damaged(folder: &Folder, words: &str) -> StoreError {
 /// What an error of sled means.
 pub(super) fn translate(folder: &Folder, error: sled::Error) -> StoreError {
     match error {
-        sled::Error::Io(e) => match e.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => damaged(folder, &e.to_string()),
-            // The folder sorts out the kinds that mean something.
-            _ => folder.failed(&e),
-        },
+        sled::Error::Io(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            ) =>
+        {
+            damaged(folder, &e.to_string())
+        }
+        sled::Error::Io(e) => folder.failed(&e),
         sled::Error::Corruption { .. } => damaged(folder, "a checksum of sled's is wrong"),
         sled::Error::ReportableBug(words) => damaged(folder, &words),
         sled::Error::CollectionNotFound(_) => damaged(folder, "its tree is missing"),

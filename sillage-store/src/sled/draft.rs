@@ -11,7 +11,7 @@ use super::in_flight::Commit;
 use super::keys;
 use super::record::TooLong;
 use super::request::{Answer, Append, Chunk, Put};
-use super::view::{View, pieces};
+use super::view::{Piece, View, pieces};
 use super::writer::GROUP_BYTES;
 
 /// What is known of a run's end.
@@ -26,7 +26,7 @@ pub(super) struct Known {
 pub(super) struct Draft {
     pub(super) batch: Batch,
     /// Further pieces of long records, to be written before the batch.
-    pub(super) staged: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) staged: Vec<Piece>,
     /// How many bytes the batch holds.
     pub(super) bytes: usize,
     /// What readers are not shown yet.
@@ -179,7 +179,7 @@ impl Draft {
     }
 
     /// Adds a record's pieces to the batch; those of a long one but the first are written before it.
-    fn insert(&mut self, pieces: Vec<(Vec<u8>, Vec<u8>)>) {
+    fn insert(&mut self, pieces: Vec<Piece>) {
         let bytes: usize = pieces.iter().map(|(_, piece)| piece.len()).sum();
         let long = bytes > GROUP_BYTES;
         for (index, (key, piece)) in pieces.into_iter().enumerate() {
@@ -199,11 +199,7 @@ fn known(view: &View<'_>, run: &RunId) -> Result<Known, StoreError> {
     Ok(Known { next, summary })
 }
 
-fn record<B: AsRef<[u8]>>(
-    view: &View<'_>,
-    key: &[u8],
-    parts: &[B],
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+fn record<B: AsRef<[u8]>>(view: &View<'_>, key: &[u8], parts: &[B]) -> Result<Vec<Piece>, StoreError> {
     pieces(key, parts).map_err(|TooLong| too_long(view.folder))
 }
 

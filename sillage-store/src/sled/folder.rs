@@ -161,14 +161,18 @@ impl Folder {
     /// An error of the system on a store that is open.
     pub(super) fn failed(&self, error: &io::Error) -> StoreError {
         let path = self.path.clone();
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => unusable(&path, error),
-            // Any other kind says no more than its words.
-            _ => StoreError::Io {
+        if is_full(error) {
+            StoreError::Full { path }
+        } else if matches!(
+            error.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        ) {
+            unusable(&path, error)
+        } else {
+            StoreError::Io {
                 path,
                 why: error.to_string(),
-            },
+            }
         }
     }
 
@@ -181,16 +185,21 @@ impl Folder {
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Whatever else keeps a folder from being used, the person has to see to the folder.
 fn unusable(path: &Path, error: &io::Error) -> StoreError {
     let path = path.to_path_buf();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
-        // Whatever keeps a folder from being used, the person has to see to the folder.
-        _ => StoreError::Unusable {
-            path,
-            why: format!("{error}; make it writable for this user, or choose another data folder"),
-        },
+    if is_full(error) {
+        return StoreError::Full { path };
     }
+    let why = format!("{error}; make it writable for this user, or choose another data folder");
+    StoreError::Unusable { path, why }
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {

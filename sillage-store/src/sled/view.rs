@@ -1,5 +1,6 @@
 //! What is stored, as records at keys.
 
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use sillage_core::ports::store::StoreError;
@@ -10,10 +11,19 @@ use super::folder::Folder;
 use super::keys;
 use super::record::{self, Flaw, Frames, Head, PIECE, TooLong};
 
+/// How many bytes are read between two notices to sled's cache.
+///
+/// The cache counts accesses, of which a scan makes one a page however large, and lets go of pages only once each of
+/// its 256 shards has counted 64. Unnoticed, a scan would fill memory with the whole log. One access for so many
+/// bytes bounds what it holds beyond its size to 256 x 64 of them.
+const NOTICE: usize = 2048;
+
 /// sled, open.
 pub(super) struct View<'a> {
-    pub(super) db: &'a sled::Db,
+    db: &'a sled::Db,
     pub(super) folder: &'a Folder,
+    /// Bytes read since sled's cache was last given notice.
+    unnoticed: Cell<usize>,
 }
 
 /// A record as it was found.
@@ -48,7 +58,27 @@ impl Found {
     }
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Looks at what an open sled holds.
+    pub(super) fn new(db: &'a sled::Db, folder: &'a Folder) -> View<'a> {
+        View {
+            db,
+            folder,
+            unnoticed: Cell::new(0),
+        }
+    }
+
+    /// Gives sled's cache notice that `bytes` were read at a key.
+    fn notice(&self, key: &[u8], bytes: usize) -> Result<(), StoreError> {
+        let mut unnoticed = self.unnoticed.get() + bytes;
+        while unnoticed >= NOTICE {
+            unnoticed -= NOTICE;
+            self.holds(key)?;
+        }
+        self.unnoticed.set(unnoticed);
+        Ok(())
+    }
+
     /// The record at a key.
     pub(super) fn record(&self, key: &[u8], name: &dyn Fn() -> String) -> Result<Option<Found>, StoreError> {
         match self.db.get(key).map_err(|e| translate(self.folder, e))? {
@@ -69,6 +99,7 @@ impl View<'_> {
         if first.len() != head.piece_len(0) {
             return Err(flawed(Flaw::Piece { piece: 0 }));
         }
+        self.notice(key, first.len())?;
         if head.pieces() == 1 {
             return Ok(Found {
                 head,
@@ -77,10 +108,9 @@ impl View<'_> {
         }
         let mut bytes = first.to_vec();
         for piece in 1..head.pieces() {
-            let more = self
-                .db
-                .get(keys::piece(key, piece))
-                .map_err(|e| translate(self.folder, e))?;
+            let key = keys::piece(key, piece);
+            let more = self.db.get(&key).map_err(|e| translate(self.folder, e))?;
+            self.notice(&key, more.as_ref().map_or(0, |more| more.len()))?;
             match more {
                 Some(more) if more.len() == head.piece_len(piece) => bytes.extend_from_slice(&more),
                 Some(_) | None => return Err(flawed(Flaw::Piece { piece })),
@@ -159,8 +189,11 @@ fn numbers(prefix: &[u8], range: RangeInclusive<u64>) -> RangeInclusive<Vec<u8>>
     keys::numbered(prefix, *range.start())..=keys::numbered(prefix, *range.end())
 }
 
-/// A record's pieces with their keys, the first one first.
-pub(super) fn pieces<B: AsRef<[u8]>>(key: &[u8], parts: &[B]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, TooLong> {
+/// A piece of a record: its key and its bytes.
+pub(super) type Piece = (Vec<u8>, Vec<u8>);
+
+/// A record's pieces, the first one first.
+pub(super) fn pieces<B: AsRef<[u8]>>(key: &[u8], parts: &[B]) -> Result<Vec<Piece>, TooLong> {
     let record = record::encode(key, parts)?;
     if record.len() <= PIECE {
         return Ok(vec![(key.to_vec(), record)]);

@@ -14,6 +14,7 @@ use super::draft::{Draft, Known};
 use super::folder::Mark;
 use super::ledger::Ledger;
 use super::request::{Answer, Request};
+use super::view::Piece;
 
 /// A group takes no further request once it holds this many bytes. sled may use space again that it takes for
 /// free as soon as it has handed its successor to the system, so little may be on its way between two syncs.
@@ -171,7 +172,7 @@ impl Writer {
     fn write(
         &mut self,
         mut batch: sled::Batch,
-        staged: Vec<(Vec<u8>, Vec<u8>)>,
+        staged: Vec<Piece>,
         touched: Vec<(Vec<u8>, u64)>,
         durable: bool,
     ) -> Result<(), StoreError> {
@@ -198,7 +199,7 @@ impl Writer {
 
     /// Writes the further pieces of long records, syncing as it goes. Nothing refers to them until the record's
     /// first piece is written.
-    fn stage(&self, staged: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StoreError> {
+    fn stage(&self, staged: Vec<Piece>) -> Result<(), StoreError> {
         let mut rest = staged.into_iter().peekable();
         while rest.peek().is_some() {
             let mut batch = sled::Batch::default();

@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sillage_core::id::{RunId, Seq};
+use sillage_core::id::{ClientSessionId, RunId, Seq};
 use sillage_core::ports::Store;
 use sillage_core::ports::store::{RunSummary, StoreError};
 use sillage_core::time::Timestamp;
 use sillage_store::{Options, SledStore, hush_caught_panics};
+use uuid::Uuid;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -90,6 +91,15 @@ async fn append(store: &SledStore, number: u64, events: u64) -> Result<(), Failu
     let mut last = read(store, &run).await?;
     while events == 0 || last < events {
         let until = last + 1 + (last + number) % 3;
+        // What agents say goes along unsynced.
+        store
+            .add_transcript(
+                &run,
+                ClientSessionId(Uuid::from_u128(number.into())),
+                event(&run, last + 1),
+            )
+            .await
+            .ok();
         let batch = (last + 1..=until).map(|at| event(&run, at)).collect();
         match store.append(&run, Seq(last + 1), batch, &summary(&run)).await {
             Ok(()) => {
@@ -98,6 +108,12 @@ async fn append(store: &SledStore, number: u64, events: u64) -> Result<(), Failu
             }
             Err(error) => {
                 say(format_args!("error {run} {last}: {error}"))?;
+                let unread = store
+                    .append(&run, Seq(last + 1), vec![event(&run, last + 1)], &summary(&run))
+                    .await;
+                if unread.is_ok() {
+                    say(format_args!("WRONG: {run} was written without being read again"))?;
+                }
                 last = read_until_it_works(store, &run).await?;
             }
         }
@@ -140,7 +156,11 @@ async fn read(store: &SledStore, run: &RunId) -> Result<u64, StoreError> {
 /// The event at a position: some short, some long.
 fn event(run: &RunId, at: u64) -> Vec<u8> {
     let text = format!("{run}/{at};");
-    let length = if at % 23 == 0 { 30_000 } else { 40 + at % 600 };
+    let length = if at.is_multiple_of(23) {
+        30_000
+    } else {
+        40 + at % 600
+    };
     text.bytes()
         .cycle()
         .take(usize::try_from(length).unwrap_or(40))

@@ -11,9 +11,7 @@ use crate::child;
 use crate::conformance::open;
 
 fn refused(folder: &std::path::Path) -> StoreError {
-    SledStore::open(folder, Options::default())
-        .err()
-        .expect("refused")
+    SledStore::open(folder, Options::default()).expect_err("refused")
 }
 
 #[test]
@@ -28,15 +26,21 @@ fn a_second_process_is_told_who_holds_the_store() {
         .read_line(&mut line)
         .unwrap();
     assert_eq!(line, "open\n");
-    match refused(home.path()) {
-        StoreError::Held {
-            program, pid, host, ..
-        } => {
-            assert_eq!((program.as_str(), pid), ("child", holder.id()));
-            assert!(!host.is_empty());
-        }
-        other => panic!("{other}"),
-    }
+    let error = refused(home.path());
+    let StoreError::Held {
+        program, pid, host, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((program.as_str(), *pid), ("child", holder.id()));
+    assert!(!host.is_empty());
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("held by child (pid {pid} on")),
+        "{error}"
+    );
     holder.kill().unwrap();
     holder.wait().unwrap();
     // What a killed process left in its lock file is no obstacle.

@@ -8,7 +8,7 @@ use crate::child::{acknowledged, check_acknowledged, command};
 
 /// Kills in all, over this many stores at once.
 const KILLS: u64 = 200;
-const STORES: u64 = 4;
+const STORES: u64 = 8;
 
 /// 200 kills at random moments: every acknowledged event is there afterwards, and each log is dense. The same
 /// store is killed again and again, so that it ages.
@@ -38,7 +38,7 @@ fn kill_once(folder: &Path, seed: u64) {
         assert!(!said.is_empty(), "seed {seed}: the child ended");
     }
     let spread = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    std::thread::sleep(Duration::from_micros(spread % 40_000));
+    std::thread::sleep(Duration::from_micros(spread % 20_000));
     child.kill().unwrap();
     out.read_to_string(&mut said).unwrap();
     child.wait().unwrap();
