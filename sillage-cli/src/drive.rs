@@ -40,13 +40,12 @@ struct Outcome<'a> {
 /// When the engine had to stop before the run's end.
 pub(crate) async fn to_its_end(adapters: &Adapters, handle: RunHandle, output: &mut Output) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
-    let mut feed = handle.follow();
     loop {
         tokio::select! {
-            item = feed.next() => match item {
-                Some(_) => {}
-                None => break,
-            },
+            ended = handle.wait() => {
+                ended.map_err(|error| Failure::from(&*error))?;
+                break;
+            }
             () = signals.next() => {
                 output.line("stopping: sessions are asked to end what they are doing; again to force it")?;
                 output.flush()?;
@@ -55,7 +54,6 @@ pub(crate) async fn to_its_end(adapters: &Adapters, handle: RunHandle, output: &
             }
         }
     }
-    handle.wait().await.map_err(|error| Failure::from(&*error))?;
     let run = adapters.engine().load(handle.id()).await?;
     outcome(&run, output)
 }
