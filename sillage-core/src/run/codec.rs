@@ -49,3 +49,6 @@ pub fn decode(bytes: &[u8]) -> Result<Recorded, CodecError> {
         Some((&other, _)) => Err(CodecError::Newer(other)),
     }
 }
+
+#[cfg(test)]
+mod tests;

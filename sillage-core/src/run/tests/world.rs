@@ -97,7 +97,7 @@ pub(in crate::run) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefini
 }
 
 impl RunDefinition {
-    pub(super) fn with_repository(mut self) -> Self {
+    pub(in crate::run) fn with_repository(mut self) -> Self {
         self.worktrees = vec![true; self.task.agents.len()];
         self.repository = Some(RunRepository {
             root: PathBuf::from("/repo"),
