@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod input;
 mod outbox;
+mod phases;
 mod places;
 mod step;
 mod worktrees;
