@@ -177,14 +177,7 @@ impl Run {
                 };
                 self.wait(*step, wait, *resend, at);
             }
-            Event::WaitEnded { step } => {
-                let state = self.step_mut(*step);
-                if let Phase::Waiting(wait) = &state.phase {
-                    let waited = at.since(wait.since);
-                    state.ledger_mut().waited += waited;
-                }
-                self.pass_to(*step, Phase::Ready, at);
-            }
+            Event::WaitEnded { step } => self.pass_to(*step, Phase::Ready, at),
             Event::StepFailing { step, failure } => {
                 self.leave(*step, at);
                 self.close_session(*step);
@@ -254,7 +247,13 @@ impl Run {
     }
 
     fn work_committed(&mut self, step: StepIndex, work: &crate::ports::workspace::Committed, at: Timestamp) {
-        self.step_mut(step).work_mut().committed = Some(work.clone());
+        let known = self.step_mut(step).work_mut();
+        // What a resumed step adds is not what was merged before.
+        known.merged &= known
+            .committed
+            .as_ref()
+            .is_some_and(|before| before.tip == work.tip);
+        known.committed = Some(work.clone());
         if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) =
             &self.steps[step.position()].phase
             && work.commits > 0
@@ -307,13 +306,11 @@ impl Run {
             };
             session.attached = false;
             let was_opened = session.opened.is_some();
-            match state.phase {
-                Phase::Prompted => {
-                    self.leave(step, stopped_working);
-                    self.enter(step, Phase::Finding, at);
-                }
-                Phase::Opening if was_opened => self.pass_to(step, Phase::Finding, at),
-                _ => {}
+            if state.phase == Phase::Prompted {
+                self.leave(step, stopped_working);
+                self.enter(step, Phase::Finding, at);
+            } else if state.phase == Phase::Opening && was_opened {
+                self.pass_to(step, Phase::Finding, at);
             }
         }
     }
@@ -386,12 +383,12 @@ impl Run {
     pub(super) fn outcome(&self) -> RunEnd {
         let mut end = RunEnd::Complete;
         for step in &self.steps {
-            let this = match &step.phase {
-                Phase::Ended(StepEnd::Failed(_)) => return RunEnd::Failed,
-                Phase::Ended(StepEnd::Blocked) => RunEnd::Blocked,
-                Phase::Ended(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
-                Phase::Ended(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
-                _ => RunEnd::Complete,
+            let this = match step.end() {
+                Some(StepEnd::Failed(_)) => return RunEnd::Failed,
+                Some(StepEnd::Blocked) => RunEnd::Blocked,
+                Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
+                Some(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
+                Some(StepEnd::Complete | StepEnd::NotRun(_)) | None => RunEnd::Complete,
             };
             end = match (end, this) {
                 (RunEnd::Blocked, _) | (_, RunEnd::Blocked) => RunEnd::Blocked,

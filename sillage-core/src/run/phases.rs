@@ -37,8 +37,17 @@ impl Run {
                 self.ending -= 1;
                 self.merging = None;
             }
-            phase if phase.holds_place() => self.places.give_back(position),
-            _ => {}
+            Phase::Waiting(wait) => {
+                let waited = at.since(wait.since);
+                state.ledger_mut().waited += waited;
+            }
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying => self.places.give_back(position),
+            Phase::Pending => {}
         }
         state.phase = Phase::Pending;
     }
@@ -58,11 +67,16 @@ impl Run {
                 self.ending += 1
             }
             Phase::Waiting(wait) => state.timer = Some(wait.until),
-            phase if phase.holds_place() => {
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying => {
                 self.places.take(position);
                 state.started.get_or_insert(at);
             }
-            _ => {}
+            Phase::Pending => {}
         }
         if phase == Phase::Prompted {
             state.working_since = Some(at);
@@ -166,8 +180,19 @@ impl Run {
             Phase::Restarting => Next::Restart,
             Phase::Opening => Next::Open,
             Phase::Finding => Next::Find,
-            _ if resend => Next::Send,
-            _ => Next::Continue,
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => match resend {
+                true => Next::Send,
+                false => Next::Continue,
+            },
         };
         self.leave(step, at);
         let state = self.step_mut(step);
