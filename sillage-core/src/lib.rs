@@ -11,6 +11,7 @@ pub mod folders;
 pub mod graph;
 pub mod id;
 pub mod message;
+pub mod plain;
 pub mod ports;
 pub mod project;
 pub mod report;
