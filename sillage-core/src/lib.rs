@@ -10,6 +10,7 @@ pub mod fault;
 pub mod folders;
 pub mod graph;
 pub mod id;
+pub mod journal;
 pub mod message;
 pub mod plain;
 pub mod ports;
