@@ -15,6 +15,7 @@ pub mod message;
 pub mod plain;
 pub mod ports;
 pub mod project;
+pub mod recap;
 pub mod report;
 pub mod run;
 pub mod settings;
