@@ -146,7 +146,11 @@ impl fmt::Display for DiffStat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files = if self.files == 1 { "file" } else { "files" };
         let lines = if self.insertions == 1 { "line" } else { "lines" };
-        write!(f, "{} {files}, {} {lines} added, {} removed", self.files, self.insertions, self.deletions)
+        write!(
+            f,
+            "{} {files}, {} {lines} added, {} removed",
+            self.files, self.insertions, self.deletions
+        )
     }
 }
 
@@ -223,7 +227,12 @@ impl fmt::Display for Hold {
             Hold::Files(files) => {
                 let names: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
                 let plural = if files.len() == 1 { "" } else { "s" };
-                write!(f, "{} uncommitted file{plural}: {}", files.len(), plain::list(&names))
+                write!(
+                    f,
+                    "{} uncommitted file{plural}: {}",
+                    files.len(),
+                    plain::list(&names)
+                )
             }
             Hold::Commits(1) => f.write_str("1 commit that is not merged"),
             Hold::Commits(commits) => write!(f, "{commits} commits that are not merged"),
