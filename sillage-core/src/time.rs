@@ -49,6 +49,14 @@ pub fn human(span: Duration) -> String {
     }
 }
 
+/// Serialises a duration as whole milliseconds.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn as_millis<S: serde::Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadDuration {

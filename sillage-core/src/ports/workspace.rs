@@ -1,9 +1,12 @@
 //! [`Workspace`]: worktrees, commits and merges for agents (R15–R20), and the files of deliverables.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+
+use crate::plain;
 
 /// Makes worktrees, commits and merges. Each call is idempotent by what it names, so that repeating it after a
 /// crash does it once. Never writes to the person's checked-out branch, index or working tree, and runs nothing
@@ -138,6 +141,19 @@ pub struct DiffStat {
     pub deletions: u32,
 }
 
+/// E.g. `2 files, 10 lines added, 3 removed`.
+impl fmt::Display for DiffStat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = if self.files == 1 { "file" } else { "files" };
+        let lines = if self.insertions == 1 { "line" } else { "lines" };
+        write!(
+            f,
+            "{} {files}, {} {lines} added, {} removed",
+            self.files, self.insertions, self.deletions
+        )
+    }
+}
+
 /// A merge that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeWanted {
@@ -202,6 +218,32 @@ pub enum Hold {
     NestedRepository(PathBuf),
     /// Its head is not on the branch that was made for it.
     OtherBranch(String),
+}
+
+/// What a person reads, e.g. `2 uncommitted files: a, b`.
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hold::Files(files) => {
+                let names: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+                let plural = if files.len() == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "{} uncommitted file{plural}: {}",
+                    files.len(),
+                    plain::list(&names)
+                )
+            }
+            Hold::Commits(1) => f.write_str("1 commit that is not merged"),
+            Hold::Commits(commits) => write!(f, "{commits} commits that are not merged"),
+            Hold::Operation(name) => write!(f, "a {name} that is not over"),
+            Hold::Process(pid) => write!(f, "process {pid} works there"),
+            Hold::Lock(reason) if reason.is_empty() => f.write_str("it is locked"),
+            Hold::Lock(reason) => write!(f, "it is locked: {reason}"),
+            Hold::NestedRepository(path) => write!(f, "a repository within it: {}", path.display()),
+            Hold::OtherBranch(head) => write!(f, "its head is not on its own branch: {head}"),
+        }
+    }
 }
 
 /// How a removal went.

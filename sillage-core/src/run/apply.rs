@@ -2,10 +2,9 @@
 
 use super::event::{Event, MessagePurpose, Recorded, RunEnd, StepEnd};
 use super::outbox::EffectKey;
-use super::step::{Next, Phase, StepSession, Wait, added};
+use super::step::{Next, Phase, StepSession, Wait};
 use super::{CorruptLog, Run, Stage};
 use crate::id::{ClientSessionId, StepIndex};
-use crate::ports::runtime::Usage;
 use crate::report::Outcome;
 use crate::time::Timestamp;
 
@@ -48,7 +47,11 @@ impl Run {
                 step.next = Next::Begin;
                 step.work_mut().worktree = Some(worktree.clone());
             }
-            Event::WorktreeRestarted { step, worktree, rescued } => {
+            Event::WorktreeRestarted {
+                step,
+                worktree,
+                rescued,
+            } => {
                 let step = self.step_mut(*step);
                 step.next = Next::Begin;
                 let work = step.work_mut();
@@ -64,13 +67,21 @@ impl Run {
                 self.step_mut(*step).session = Some(Box::new(StepSession::planned(request)));
                 self.enter(*step, Phase::Opening, at);
             }
-            Event::SessionOpened { step, session, opened } => {
+            Event::SessionOpened {
+                step,
+                session,
+                opened,
+            } => {
                 let state = self.session_mut(*step, *session)?;
                 state.opened = Some(opened.clone());
                 state.attached = true;
                 self.step_mut(*step).tries = 0;
             }
-            Event::SessionFound { step, session, opened } => {
+            Event::SessionFound {
+                step,
+                session,
+                opened,
+            } => {
                 let state = self.session_mut(*step, *session)?;
                 state.opened = Some(opened.clone());
                 state.attached = true;
@@ -83,11 +94,19 @@ impl Run {
                 self.leave(*step, at);
                 self.drop_session(*step);
                 let state = self.step_mut(*step);
-                state.next = if state.worktree().is_some() { Next::Restart } else { Next::Begin };
+                state.next = if state.worktree().is_some() {
+                    Next::Restart
+                } else {
+                    Next::Begin
+                };
                 state.report = None;
                 self.enter(*step, Phase::Ready, at);
             }
-            Event::SessionClosed { step, session, trouble } => {
+            Event::SessionClosed {
+                step,
+                session,
+                trouble,
+            } => {
                 self.closing.remove(session);
                 self.outbox.drop_key(EffectKey::Close(*step, *session));
                 if let Some(trouble) = trouble {
@@ -100,7 +119,12 @@ impl Run {
                 self.clean_when_done();
             }
             Event::UsageCounted { step, session, usage } => self.count_usage(*step, *session, *usage),
-            Event::MessagePlanned { step, session, purpose, message } => {
+            Event::MessagePlanned {
+                step,
+                session,
+                purpose,
+                message,
+            } => {
                 self.leave(*step, at);
                 let state = self.session_mut(*step, *session)?;
                 state.in_flight = Some(message.clone());
@@ -138,23 +162,31 @@ impl Run {
                 };
                 self.enter(*step, phase, at);
             }
-            Event::WaitStarted { step, cause, until, words, resend } => {
-                let wait = Wait { cause: *cause, since: at, until: *until, words: words.clone() };
+            Event::WaitStarted {
+                step,
+                cause,
+                until,
+                words,
+                resend,
+            } => {
+                let wait = Wait {
+                    cause: *cause,
+                    since: at,
+                    until: *until,
+                    words: words.clone(),
+                };
                 self.wait(*step, wait, *resend, at);
             }
-            Event::WaitEnded { step } => {
-                let state = self.step_mut(*step);
-                if let Phase::Waiting(wait) = &state.phase {
-                    let waited = at.since(wait.since);
-                    state.ledger_mut().waited += waited;
-                }
-                self.pass_to(*step, Phase::Ready, at);
-            }
+            Event::WaitEnded { step } => self.pass_to(*step, Phase::Ready, at),
             Event::StepFailing { step, failure } => {
                 self.leave(*step, at);
                 self.close_session(*step);
                 self.drop_session(*step);
-                self.enter(*step, Phase::Closing(StepEnd::Failed(Box::new(failure.clone()))), at);
+                self.enter(
+                    *step,
+                    Phase::Closing(StepEnd::Failed(Box::new(failure.clone()))),
+                    at,
+                );
             }
             Event::WorkCommitted { step, work } => self.work_committed(*step, work, at),
             Event::MergePlanned { step, .. } => {
@@ -186,7 +218,7 @@ impl Run {
         Ok(())
     }
 
-    fn step_mut(&mut self, step: StepIndex) -> &mut super::Step {
+    pub(super) fn step_mut(&mut self, step: StepIndex) -> &mut super::Step {
         &mut self.steps[step.position()]
     }
 
@@ -195,173 +227,6 @@ impl Run {
             Some(state) if state.id() == session => Ok(state),
             _ => Err(format!("session {session} is not the step's")),
         }
-    }
-
-    // --- Phases, and everything that is kept in step with them ---
-
-    fn pass_to(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
-        self.leave(step, at);
-        self.enter(step, phase, at);
-    }
-
-    /// Undoes the bookkeeping of the step's phase. What the phase's effect is keyed by must not change before.
-    fn leave(&mut self, step: StepIndex, at: Timestamp) {
-        if let Some(key) = self.effect_key(step) {
-            self.outbox.drop_key(key);
-        }
-        if let Some(session) = self.steps[step.position()].session.as_deref() {
-            self.outbox.drop_key(EffectKey::Cancel(step, session.id()));
-        }
-        let position = step.position();
-        let state = &mut self.steps[position];
-        if let Some(since) = state.working_since.take() {
-            state.worked += at.since(since);
-        }
-        if let Some(timer) = state.timer.take() {
-            self.timers.remove(&(timer, step));
-        }
-        match &state.phase {
-            Phase::Ready => self.places.not_ready(position),
-            Phase::Ended(_) => self.ended -= 1,
-            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) => self.ending -= 1,
-            Phase::Merging(_) => {
-                self.ending -= 1;
-                self.merging = None;
-            }
-            phase if phase.holds_place() => self.places.give_back(position),
-            _ => {}
-        }
-        state.phase = Phase::Pending;
-    }
-
-    /// Takes up a phase from `Pending`, which has no bookkeeping.
-    fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
-        let position = step.position();
-        let max_duration = self.definition.task.agents[position].max_duration;
-        let state = &mut self.steps[position];
-        match &phase {
-            Phase::Ready => self.places.ready(position),
-            Phase::Ended(_) => {
-                self.ended += 1;
-                state.ended = Some(at);
-            }
-            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => self.ending += 1,
-            Phase::Waiting(wait) => state.timer = Some(wait.until),
-            phase if phase.holds_place() => {
-                self.places.take(position);
-                state.started.get_or_insert(at);
-            }
-            _ => {}
-        }
-        if phase == Phase::Prompted {
-            state.working_since = Some(at);
-            state.timer = max_duration.map(|most| at.plus(most.saturating_sub(state.worked)));
-        }
-        if let Some(timer) = state.timer {
-            self.timers.insert((timer, step));
-        }
-        state.phase = phase;
-        if let Some(key) = self.effect_key(step) {
-            self.outbox.want(key);
-        }
-        if matches!(self.stage, Stage::Stopping { .. }) {
-            self.want_cancel(step);
-        }
-    }
-
-    fn effect_key(&self, step: StepIndex) -> Option<EffectKey> {
-        let state = &self.steps[step.position()];
-        let session = state.session.as_deref();
-        match &state.phase {
-            Phase::Leasing => Some(EffectKey::Lease(step)),
-            Phase::Restarting => Some(EffectKey::Restart(step)),
-            Phase::Opening => session.map(|s| EffectKey::Open(step, s.id())),
-            Phase::Finding => session.map(|s| EffectKey::Find(step, s.id())),
-            Phase::Prompted => session
-                .and_then(|s| s.in_flight.as_ref())
-                .map(|message| EffectKey::Send(step, message.client_message_id)),
-            Phase::Verifying => Some(EffectKey::Verify(step)),
-            Phase::Committing(_) => Some(EffectKey::Commit(step)),
-            Phase::Merging(_) => Some(EffectKey::Merge(step)),
-            Phase::Pending
-            | Phase::Ready
-            | Phase::Waiting(_)
-            | Phase::Closing(_)
-            | Phase::MergeQueued(_)
-            | Phase::Ended(_) => None,
-        }
-    }
-
-    fn want_cancel(&mut self, step: StepIndex) {
-        let state = &self.steps[step.position()];
-        if state.phase == Phase::Prompted
-            && let Some(session) = state.session.as_deref()
-        {
-            self.outbox.want(EffectKey::Cancel(step, session.id()));
-        }
-    }
-
-    // --- Sessions ---
-
-    /// The session is to be closed, if there may be one.
-    fn close_session(&mut self, step: StepIndex) {
-        if let Some(session) = self.steps[step.position()].session.as_deref_mut() {
-            let id = session.id();
-            session.attached = false;
-            self.live.remove(&id);
-            self.closing.insert(id, step);
-            self.outbox.want(EffectKey::Close(step, id));
-        }
-    }
-
-    /// Forgets the session; its usage stays counted.
-    fn drop_session(&mut self, step: StepIndex) {
-        let state = &mut self.steps[step.position()];
-        let Some(session) = state.session.take() else { return };
-        self.live.remove(&session.id());
-        if !session.usage.is_unknown() || state.ledger.is_some() {
-            let ledger = state.ledger_mut();
-            ledger.earlier_usage = added(ledger.earlier_usage, ledger.last_usage);
-            ledger.last_usage = session.usage;
-        }
-    }
-
-    fn count_usage(&mut self, step: StepIndex, session: ClientSessionId, usage: Usage) {
-        let state = self.step_mut(step);
-        match state.session.as_deref_mut() {
-            Some(current) if current.id() == session => current.usage = current.usage.updated_by(usage),
-            // The step went on without it: usage told while it is being closed is its last.
-            _ => {
-                let ledger = state.ledger_mut();
-                ledger.last_usage = ledger.last_usage.updated_by(usage);
-            }
-        }
-    }
-
-    fn take_report(&mut self, step: StepIndex, report: &crate::report::Report) {
-        let state = self.step_mut(step);
-        state.report = Some(Box::new(report.clone()));
-        if let Some(session) = state.session.as_deref_mut() {
-            session.in_flight = None;
-        }
-    }
-
-    fn wait(&mut self, step: StepIndex, wait: Wait, resend: bool, at: Timestamp) {
-        let state = &self.steps[step.position()];
-        let next = match &state.phase {
-            Phase::Leasing => Next::Lease,
-            Phase::Restarting => Next::Restart,
-            Phase::Opening => Next::Open,
-            Phase::Finding => Next::Find,
-            _ if resend => Next::Send,
-            _ => Next::Continue,
-        };
-        self.leave(step, at);
-        let state = self.step_mut(step);
-        state.next = next;
-        state.tries = state.tries.saturating_add(1);
-        state.ledger_mut().waits += 1;
-        self.enter(step, Phase::Waiting(Box::new(wait)), at);
     }
 
     // --- Steps ---
@@ -382,8 +247,15 @@ impl Run {
     }
 
     fn work_committed(&mut self, step: StepIndex, work: &crate::ports::workspace::Committed, at: Timestamp) {
-        self.step_mut(step).work_mut().committed = Some(work.clone());
-        if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) = &self.steps[step.position()].phase
+        let known = self.step_mut(step).work_mut();
+        // What a resumed step adds is not what was merged before.
+        known.merged &= known
+            .committed
+            .as_ref()
+            .is_some_and(|before| before.tip == work.tip);
+        known.committed = Some(work.clone());
+        if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) =
+            &self.steps[step.position()].phase
             && work.commits > 0
         {
             let end = end.clone();
@@ -429,16 +301,16 @@ impl Run {
         for position in 0..self.steps.len() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
             let state = &mut self.steps[position];
-            let Some(session) = state.session.as_deref_mut() else { continue };
+            let Some(session) = state.session.as_deref_mut() else {
+                continue;
+            };
             session.attached = false;
             let was_opened = session.opened.is_some();
-            match state.phase {
-                Phase::Prompted => {
-                    self.leave(step, stopped_working);
-                    self.enter(step, Phase::Finding, at);
-                }
-                Phase::Opening if was_opened => self.pass_to(step, Phase::Finding, at),
-                _ => {}
+            if state.phase == Phase::Prompted {
+                self.leave(step, stopped_working);
+                self.enter(step, Phase::Finding, at);
+            } else if state.phase == Phase::Opening && was_opened {
+                self.pass_to(step, Phase::Finding, at);
             }
         }
     }
@@ -478,7 +350,12 @@ impl Run {
                 false if state.work.is_some() => Next::Lease,
                 false => Next::Begin,
             };
-            match state.session.as_deref().map(StepSession::id).filter(|_| has_session) {
+            match state
+                .session
+                .as_deref()
+                .map(StepSession::id)
+                .filter(|_| has_session)
+            {
                 Some(session) => {
                     self.live.insert(session, step);
                 }
@@ -490,7 +367,10 @@ impl Run {
         }
         for node in 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX) {
             let parents = self.graph.parents(node);
-            let unmet = parents.iter().filter(|p| !self.steps[**p as usize].lets_follow()).count();
+            let unmet = parents
+                .iter()
+                .filter(|p| !self.steps[**p as usize].lets_follow())
+                .count();
             let state = &mut self.steps[node as usize];
             state.unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
             if state.phase == Phase::Pending && unmet == 0 {
@@ -503,12 +383,12 @@ impl Run {
     pub(super) fn outcome(&self) -> RunEnd {
         let mut end = RunEnd::Complete;
         for step in &self.steps {
-            let this = match &step.phase {
-                Phase::Ended(StepEnd::Failed(_)) => return RunEnd::Failed,
-                Phase::Ended(StepEnd::Blocked) => RunEnd::Blocked,
-                Phase::Ended(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
-                Phase::Ended(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
-                _ => RunEnd::Complete,
+            let this = match step.end() {
+                Some(StepEnd::Failed(_)) => return RunEnd::Failed,
+                Some(StepEnd::Blocked) => RunEnd::Blocked,
+                Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
+                Some(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
+                Some(StepEnd::Complete | StepEnd::NotRun(_)) | None => RunEnd::Complete,
             };
             end = match (end, this) {
                 (RunEnd::Blocked, _) | (_, RunEnd::Blocked) => RunEnd::Blocked,

@@ -65,7 +65,7 @@ impl Decision<'_> {
             (Command::Stop, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
             (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
             (Command::Resume, Stage::Ended(end)) => {
-                if self.run.steps.iter().all(Step::lets_follow) {
+                if !self.run.can_resume() {
                     return Err(Refused::NothingLeft(end.word()));
                 }
                 self.say(Event::ResumeAsked);

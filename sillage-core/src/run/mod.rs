@@ -13,11 +13,14 @@ mod effect;
 mod event;
 mod input;
 mod outbox;
+mod phases;
 mod places;
+mod spent;
 mod step;
-mod worktrees;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod view;
+mod worktrees;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -27,7 +30,9 @@ pub use effect::Effect;
 pub use event::{Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause};
 pub use input::{Command, Input, Refused};
 pub use outbox::{EffectKey, Outbox};
+pub use spent::{Cost, Spent};
 pub use step::{Ledger, Phase, Step, StepSession, Wait, Work};
+pub use view::{PlaceLimit, RunView, StepView, WaitingFor};
 pub use worktrees::worktrees;
 
 use crate::graph::Graph;
@@ -259,6 +264,12 @@ impl Run {
             Stage::Ended(end) => Some(end),
             Stage::Running | Stage::Stopping { .. } => None,
         }
+    }
+
+    /// Whether it is over and something in it did not succeed (R12).
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        self.end().is_some() && !self.steps.iter().all(Step::lets_follow)
     }
 
     /// Its state in the words of R2.

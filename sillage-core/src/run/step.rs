@@ -319,6 +319,28 @@ impl Step {
         self.worked + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
+    /// Time spent in dated waits, up to `now`.
+    #[must_use]
+    pub fn waited(&self, now: Timestamp) -> Duration {
+        let over = self.ledger.as_deref().map_or(Duration::ZERO, |ledger| ledger.waited);
+        match &self.phase {
+            Phase::Waiting(wait) => over + now.since(wait.since),
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => over,
+        }
+    }
+
     /// Usage of all its sessions, as far as known.
     #[must_use]
     pub fn usage(&self) -> Usage {

@@ -1,6 +1,6 @@
 //! The machine against a small scripted world, without IO.
 
-pub(in crate::run) mod world;
+pub(crate) mod world;
 
 use std::time::Duration;
 

@@ -17,24 +17,24 @@ use crate::time::Timestamp;
 
 /// What an agent does with a message.
 #[derive(Debug, Clone)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer(String, StopReason),
     Error(RuntimeError),
     Silence,
 }
 
 impl Reply {
-    pub(super) fn text(text: &str) -> Reply {
+    pub(crate) fn text(text: &str) -> Reply {
         Reply::Answer(text.to_owned(), StopReason::EndTurn)
     }
 }
 
-pub(super) fn report(outcome: &str) -> String {
+pub(crate) fn report(outcome: &str) -> String {
     let blockers = if outcome == "blocked" { r#", "blockers": ["x"]"# } else { "" };
     format!(r#"{{"outcome": "{outcome}", "summary": "ok"{blockers}}}"#)
 }
 
-pub(super) fn ids(seed: u128) -> impl Ids {
+pub(crate) fn ids(seed: u128) -> impl Ids {
     struct Counted(u128);
     impl Ids for Counted {
         fn session(&mut self) -> ClientSessionId {
@@ -49,7 +49,7 @@ pub(super) fn ids(seed: u128) -> impl Ids {
     Counted(seed << 64)
 }
 
-pub(in crate::run) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
+pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
     let index = |id: &str| u32::try_from(agents.iter().position(|a| *a == id).unwrap()).unwrap();
     let port = |id: &str| Port { agent: index(id), name: None };
     let agent = |id: &&str| AgentDefinition {
@@ -97,7 +97,7 @@ pub(in crate::run) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefini
 }
 
 impl RunDefinition {
-    pub(in crate::run) fn with_repository(mut self) -> Self {
+    pub(crate) fn with_repository(mut self) -> Self {
         self.worktrees = vec![true; self.task.agents.len()];
         self.repository = Some(RunRepository {
             root: PathBuf::from("/repo"),
@@ -109,34 +109,34 @@ impl RunDefinition {
     }
 }
 
-pub(super) struct World {
-    pub(super) definition: RunDefinition,
+pub(crate) struct World {
+    pub(crate) definition: RunDefinition,
     scripts: HashMap<String, VecDeque<Reply>>,
-    pub(super) now: Timestamp,
-    pub(super) log: Vec<Recorded>,
+    pub(crate) now: Timestamp,
+    pub(crate) log: Vec<Recorded>,
     /// Lengths of the log after each batch.
-    pub(super) batches: Vec<usize>,
-    pub(super) inputs: Vec<Input>,
+    pub(crate) batches: Vec<usize>,
+    pub(crate) inputs: Vec<Input>,
     ids: Box<dyn Ids>,
     /// Done without news, and still wanted.
     done: HashSet<EffectKey>,
     /// Sessions that are alive, with their agents.
-    pub(super) open: HashMap<ClientSessionId, String>,
+    pub(crate) open: HashMap<ClientSessionId, String>,
     /// What each session said last and to which message, kept by the agent across restarts.
     history: HashMap<ClientSessionId, (ClientMessageId, String)>,
     opened: HashSet<ClientSessionId>,
     sent: Vec<(ClientMessageId, String)>,
-    pub(super) texts: Vec<String>,
-    pub(super) sessions_opened: usize,
-    pub(super) most_at_work: usize,
-    pub(super) cancelled: usize,
-    pub(super) merged: Vec<String>,
-    pub(super) conflicts: Vec<String>,
-    pub(super) missing: Vec<Vec<PathBuf>>,
+    pub(crate) texts: Vec<String>,
+    pub(crate) sessions_opened: usize,
+    pub(crate) most_at_work: usize,
+    pub(crate) cancelled: usize,
+    pub(crate) merged: Vec<String>,
+    pub(crate) conflicts: Vec<String>,
+    pub(crate) missing: Vec<Vec<PathBuf>>,
 }
 
 impl World {
-    pub(super) fn new(definition: RunDefinition) -> Self {
+    pub(crate) fn new(definition: RunDefinition) -> Self {
         World {
             definition,
             scripts: HashMap::new(),
@@ -160,11 +160,11 @@ impl World {
         }
     }
 
-    pub(super) fn script(&mut self, agent: &str, replies: impl IntoIterator<Item = Reply>) {
+    pub(crate) fn script(&mut self, agent: &str, replies: impl IntoIterator<Item = Reply>) {
         self.scripts.insert(agent.to_owned(), replies.into_iter().collect());
     }
 
-    pub(super) fn start(&mut self) -> Run {
+    pub(crate) fn start(&mut self) -> Run {
         let launch = Run::launch(self.now, self.definition.clone());
         self.log.push(launch.clone());
         self.batches.push(1);
@@ -184,12 +184,12 @@ impl World {
         }
     }
 
-    pub(super) fn input(&mut self, run: &mut Run, input: Input) {
+    pub(crate) fn input(&mut self, run: &mut Run, input: Input) {
         self.turn(run, vec![input]);
     }
 
     /// Does what is asked until nothing new is, one effect a turn, in a fixed order.
-    pub(super) fn settle(&mut self, run: &mut Run) {
+    pub(crate) fn settle(&mut self, run: &mut Run) {
         self.settle_until(run, usize::MAX);
     }
 
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    pub(super) fn go_on(&mut self, mut run: Run) -> Run {
+    pub(crate) fn go_on(&mut self, mut run: Run) -> Run {
         loop {
             self.settle(&mut run);
             if run.end().is_some() {
@@ -222,12 +222,12 @@ impl World {
         }
     }
 
-    pub(super) fn run_to_end(&mut self) -> Run {
+    pub(crate) fn run_to_end(&mut self) -> Run {
         let run = self.start();
         self.go_on(run)
     }
 
-    pub(super) fn run_until(&mut self, length: usize) -> Run {
+    pub(crate) fn run_until(&mut self, length: usize) -> Run {
         if length <= 1 {
             let launch = Run::launch(self.now, self.definition.clone());
             self.log.push(launch.clone());
@@ -240,7 +240,7 @@ impl World {
 
     /// The engine died: what was asked of the world goes on to its end there, processes die, and a new engine reads
     /// the log.
-    pub(super) fn recover(&mut self) -> Run {
+    pub(crate) fn recover(&mut self) -> Run {
         let mut run = Run::replay(self.log.clone()).unwrap();
         let mut wanted: Vec<EffectKey> = run.outbox().iter().collect();
         wanted.sort();
@@ -255,7 +255,7 @@ impl World {
         self.go_on(run)
     }
 
-    pub(super) fn resume(&mut self, mut run: Run) -> Run {
+    pub(crate) fn resume(&mut self, mut run: Run) -> Run {
         self.turn(&mut run, vec![Input::Command(Command::Resume)]);
         self.go_on(run)
     }
@@ -349,30 +349,30 @@ impl World {
         }
     }
 
-    pub(super) fn prompted_order(&self) -> Vec<&str> {
+    pub(crate) fn prompted_order(&self) -> Vec<&str> {
         self.sent.iter().map(|(_, agent)| agent.as_str()).collect()
     }
 
-    pub(super) fn prompts_to(&self, agent: &str) -> usize {
+    pub(crate) fn prompts_to(&self, agent: &str) -> usize {
         self.sent.iter().filter(|(_, to)| to == agent).count()
     }
 
-    pub(super) fn answers(&self) -> usize {
+    pub(crate) fn answers(&self) -> usize {
         self.log.iter().filter(|fact| matches!(fact.event, Event::Answered { .. })).count()
     }
 
-    pub(super) fn accepted_reports(&self) -> usize {
+    pub(crate) fn accepted_reports(&self) -> usize {
         self.log.iter().filter(|fact| matches!(fact.event, Event::ReportAccepted { .. })).count()
     }
 
-    pub(super) fn merged_once(&self) -> Vec<&str> {
+    pub(crate) fn merged_once(&self) -> Vec<&str> {
         let mut merged: Vec<&str> = self.merged.iter().map(String::as_str).collect();
         merged.sort_unstable();
         merged.dedup();
         merged
     }
 
-    pub(super) fn no_identifier_twice(&self) {
+    pub(crate) fn no_identifier_twice(&self) {
         let mut seen = HashSet::new();
         for (message, agent) in &self.sent {
             assert!(seen.insert(*message), "a message to {agent} was sent twice");

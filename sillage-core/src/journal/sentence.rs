@@ -1,0 +1,246 @@
+//! What a fact says to a person.
+
+use super::failed_checks;
+use crate::id::StepIndex;
+use crate::plain;
+use crate::ports::runtime::{Answer, OpenedSession, StopReason};
+use crate::ports::workspace::Committed;
+use crate::report::Report;
+use crate::run::{Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, WaitCause};
+use crate::time::Timestamp;
+
+/// The fact in one sentence, on one line.
+pub(super) fn of(run: &Run, event: &Event) -> String {
+    let said = match event {
+        Event::RunCreated(definition) => launched(definition),
+        Event::EngineStarted { pid } => {
+            format!("an engine took the run up again (process {pid}): the sessions at work are looked for")
+        }
+        Event::StopAsked { forced: false } => "a stop was asked for: the agents are asked to stop".to_owned(),
+        Event::StopAsked { forced: true } => {
+            "the stop is forced: sessions are closed without waiting".to_owned()
+        }
+        Event::ResumeAsked => "a resume was asked for: what did not succeed is done again".to_owned(),
+        Event::RunEnded { end } => format!("the run ended: {}", end.word()),
+        Event::StepStarted { .. } => "got a place and goes on".to_owned(),
+        Event::WorktreePlanned { branch, base, .. } => {
+            format!("its worktree is to be made on branch {branch} from {base}")
+        }
+        Event::WorktreeReady { worktree, .. } => {
+            format!(
+                "its worktree is {}, on branch {}",
+                worktree.path.display(),
+                worktree.branch
+            )
+        }
+        Event::WorktreeRestarted {
+            worktree, rescued, ..
+        } => match rescued {
+            Some(kept) => format!(
+                "its worktree was put back to {}; what it held is kept as {kept}",
+                worktree.base
+            ),
+            None => format!("its worktree was put back to {}; it held nothing", worktree.base),
+        },
+        Event::SessionPlanned { request, .. } => {
+            format!(
+                "a session is to be opened with {} at effort {}",
+                request.model, request.effort
+            )
+        }
+        Event::SessionOpened { opened, .. } => format!("its session is open, {}", held(opened)),
+        Event::SessionFound { opened, .. } => format!("its session was found again, {}", held(opened)),
+        Event::SessionLost { step, words, .. } => session_lost(run, *step, words),
+        Event::SessionClosed { trouble: None, .. } => "its session is closed".to_owned(),
+        Event::SessionClosed {
+            trouble: Some(words), ..
+        } => format!("its session could not be closed: {words}"),
+        Event::UsageCounted { usage, .. } => format!("its session so far: {}", Spent::from(*usage)),
+        Event::MessagePlanned { purpose, .. } => match purpose {
+            MessagePurpose::Mission => "is told its mission".to_owned(),
+            MessagePurpose::Correction => "is told what is wrong with its report".to_owned(),
+            MessagePurpose::Continuation => "is asked to go on in the same session".to_owned(),
+        },
+        Event::Answered { answer, .. } => answered(answer),
+        Event::ReportFound { .. } => {
+            "its report is well formed; its deliverable's files are looked at".to_owned()
+        }
+        Event::ReportRefused { faults, .. } => {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            format!("its report was refused: {}", faults.join("; "))
+        }
+        Event::ReportAccepted { report, .. } => accepted(report),
+        Event::WaitStarted {
+            cause,
+            until,
+            words,
+            resend,
+            ..
+        } => waits(*cause, *until, words, *resend),
+        Event::WaitEnded { .. } => "its wait is over: it is ready to go on".to_owned(),
+        Event::StepFailing { failure, .. } => {
+            format!(
+                "fails, {}; its session is closed and its work committed first",
+                reason(failure)
+            )
+        }
+        Event::WorkCommitted { work, .. } => committed(work),
+        Event::MergePlanned { onto, .. } => format!("its work is to be merged onto {onto}"),
+        Event::Merged { tip, .. } => {
+            format!(
+                "its work is merged: {} is at {tip}",
+                run.definition().integration_branch()
+            )
+        }
+        Event::MergeConflicted { files, .. } => format!(
+            "its work conflicts with {} in {}: nothing was merged, and its branch is kept",
+            run.definition().integration_branch(),
+            plain::list(files)
+        ),
+        Event::StepEnded { step, end } => ended(run, *step, end),
+        Event::WorktreeRemoved { .. } => "its worktree was removed; its branch stays".to_owned(),
+        Event::WorktreeHeld { holds, .. } if holds.is_empty() => {
+            "its worktree stays: what it holds could not be looked at".to_owned()
+        }
+        Event::WorktreeHeld { holds, .. } => {
+            let holds: Vec<String> = holds.iter().map(ToString::to_string).collect();
+            format!("its worktree stays: {}", holds.join("; "))
+        }
+    };
+    plain::line(&said)
+}
+
+/// What follows the sentence on a refused report, given the step's next fact.
+pub(super) fn done_about_a_refusal(next: &Event) -> &'static str {
+    if matches!(
+        next,
+        Event::MessagePlanned {
+            purpose: MessagePurpose::Correction,
+            ..
+        }
+    ) {
+        "; it goes back to its agent"
+    } else if matches!(
+        next,
+        Event::StepFailing { .. }
+            | Event::StepEnded {
+                end: StepEnd::Failed(_),
+                ..
+            }
+    ) {
+        "; it went back often enough, and the step fails"
+    } else if matches!(next, Event::StepEnded { .. }) {
+        "; the step is stopped"
+    } else {
+        ""
+    }
+}
+
+/// The agent of a step.
+pub(super) fn agent(run: &Run, step: StepIndex) -> String {
+    run.step(step)
+        .map_or_else(|| format!("step {}", step.0), |_| run.agent(step).id.clone())
+}
+
+fn launched(definition: &RunDefinition) -> String {
+    let agents = definition.task.agents.len();
+    let plural = if agents == 1 { "" } else { "s" };
+    format!(
+        "run {} of `{}` (version {}) was launched: {agents} agent{plural}, at most {} at work at once",
+        definition.run, definition.task.title, definition.task_version, definition.parallel
+    )
+}
+
+fn held(opened: &OpenedSession) -> String {
+    match opened.pid {
+        Some(pid) => format!("held by {} (process {pid})", opened.agent),
+        None => format!("held by {}", opened.agent),
+    }
+}
+
+fn session_lost(run: &Run, step: StepIndex, words: &str) -> String {
+    let next = match run.definition().has_worktree(step) {
+        true => "what its worktree holds is kept, and the step starts again from its base in a new session",
+        false => "the step starts again in a new session",
+    };
+    format!("its session is lost: {words}; {next}")
+}
+
+fn answered(answer: &Answer) -> String {
+    match &answer.stop {
+        StopReason::EndTurn => "answered".to_owned(),
+        StopReason::MaxTokens => "answered, cut by the model's limit".to_owned(),
+        StopReason::MaxTurnRequests => "answered, cut after too many calls of the model".to_owned(),
+        StopReason::Refusal => "the model refused".to_owned(),
+        StopReason::Cancelled => "was cancelled while it was answering".to_owned(),
+        StopReason::Other(word) if word.is_empty() => "answered".to_owned(),
+        StopReason::Other(word) => format!("answered ({word})"),
+    }
+}
+
+fn accepted(report: &Report) -> String {
+    let mut said = format!("its report is accepted: {}", report.outcome.word());
+    match failed_checks(report) {
+        0 => {}
+        1 => said.push_str(", and a check failed"),
+        failed => said.push_str(&format!(", and {failed} checks failed")),
+    }
+    if !report.blockers.is_empty() {
+        let titles: Vec<&str> = report
+            .blockers
+            .iter()
+            .map(|blocker| blocker.title.as_str())
+            .collect();
+        said.push_str(&format!("; in the way: {}", titles.join("; ")));
+    }
+    said
+}
+
+fn waits(cause: WaitCause, until: Timestamp, words: &str, resend: bool) -> String {
+    let cause = match cause {
+        WaitCause::Backoff => "a temporary error to pass",
+        WaitCause::Quota => "its quota to be given back",
+        WaitCause::SignIn => "someone to sign in",
+    };
+    let then = if resend { "tried again" } else { "asked to go on" };
+    format!("waits for {cause}: {words}; it is {then} at {until}")
+}
+
+fn committed(work: &Committed) -> String {
+    match work.commits {
+        0 => "left nothing to commit".to_owned(),
+        1 => format!("its work is committed: {} (1 commit, {})", work.tip, work.diff),
+        commits => format!(
+            "its work is committed: {} ({commits} commits, {})",
+            work.tip, work.diff
+        ),
+    }
+}
+
+fn reason(failure: &Failure) -> String {
+    format!("{}: {}", failure.class.word(), failure.words)
+}
+
+fn ended(run: &Run, step: StepIndex, end: &StepEnd) -> String {
+    match end {
+        StepEnd::Complete => "complete".to_owned(),
+        StepEnd::Partial => "partial: what follows it runs".to_owned(),
+        StepEnd::Blocked => format!("blocked{}", held_up(run, step)),
+        StepEnd::Failed(failure) => format!("failed, {}{}", reason(failure), held_up(run, step)),
+        StepEnd::Cancelled => "cancelled; it can be resumed".to_owned(),
+        StepEnd::NotRun(because) => format!("not run, because of {}", agent(run, *because)),
+    }
+}
+
+fn held_up(run: &Run, step: StepIndex) -> String {
+    let below = run.graph().descendants(step.0);
+    let names: Vec<String> = below
+        .into_iter()
+        .map(|node| agent(run, StepIndex(node)))
+        .collect();
+    match names.len() {
+        0 => String::new(),
+        1 => format!("; {} does not run", plain::list(&names)),
+        _ => format!("; {} do not run", plain::list(&names)),
+    }
+}

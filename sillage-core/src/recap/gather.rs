@@ -1,0 +1,237 @@
+//! Reads a recap off a run.
+
+use super::{
+    HeldWorktree, Left, LeftStep, LeftWorktree, Merge, NextAction, Recap, RunResult, StepRecap, Totals,
+    Unmerged,
+};
+use crate::id::StepIndex;
+use crate::plain;
+use crate::report::Report;
+use crate::run::{FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
+use crate::time::Timestamp;
+
+pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
+    let steps: Vec<StepRecap> = (0..)
+        .map(StepIndex)
+        .zip(run.steps())
+        .map(|(index, step)| step_recap(run, index, step, now))
+        .collect();
+    Recap {
+        result: result(run),
+        totals: totals(run, &steps, now),
+        left: left(run, &steps),
+        steps,
+    }
+}
+
+fn result(run: &Run) -> RunResult {
+    let definition = run.definition();
+    let repository = definition.repository.as_ref();
+    RunResult {
+        run: run.id().clone(),
+        title: definition.task.title.clone(),
+        state: run.word(),
+        over: run.end().is_some(),
+        branch: run.tip().map(|_| definition.integration_branch()),
+        commit: run.tip().map(str::to_owned),
+        diff: None,
+        repository: repository.map(|r| r.root.clone()),
+        base_branch: repository.and_then(|r| r.branch.clone()),
+        base_commit: repository.map(|r| r.base.clone()),
+        folder: definition.step_folder.clone(),
+    }
+}
+
+fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepRecap {
+    let agent = run.agent(index);
+    let work = step.work();
+    let committed = work.and_then(|w| w.committed.as_ref());
+    let ledger = step.ledger();
+    let (failure, because) = match step.end() {
+        Some(StepEnd::Failed(failure)) => (Some(failure.as_ref().clone()), None),
+        Some(StepEnd::NotRun(because)) => (None, Some(run.agent(*because).id.clone())),
+        Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Cancelled) | None => {
+            (None, None)
+        }
+    };
+    StepRecap {
+        step: index,
+        agent: agent.id.clone(),
+        title: agent.title.clone(),
+        model: agent.model.clone(),
+        effort: agent.effort.clone(),
+        state: step.word(),
+        report: accepted(step).cloned(),
+        failure,
+        not_run_because: because,
+        waiting_for: run.waiting_for(index),
+        corrections: step.corrections(),
+        started: step.started(),
+        ended: step.ended(),
+        worked: step.worked(now),
+        waited: step.waited(now),
+        waits: ledger.map_or(0, |l| l.waits),
+        usage: step.usage().into(),
+        branch: work.and_then(branch).map(str::to_owned),
+        commit: committed.map(|c| c.tip.clone()),
+        diff: committed.map(|c| c.diff),
+        merge: work.and_then(|work| merge(step, work)),
+        rescued: work.map_or_else(Vec::new, |w| w.rescued.clone()),
+        worktree: work.and_then(|work| worktree(run, step, work)),
+        troubles: ledger.map_or_else(Vec::new, |l| l.troubles.clone()),
+    }
+}
+
+/// The step's report, unless it is still being checked or was refused in the end.
+fn accepted(step: &Step) -> Option<&Report> {
+    match step.phase() {
+        Phase::Verifying => None,
+        Phase::Closing(StepEnd::Failed(failure))
+        | Phase::Committing(StepEnd::Failed(failure))
+        | Phase::Ended(StepEnd::Failed(failure))
+            if failure.class == FailureClass::ReportRefused =>
+        {
+            None
+        }
+        Phase::Pending
+        | Phase::Ready
+        | Phase::Leasing
+        | Phase::Restarting
+        | Phase::Opening
+        | Phase::Finding
+        | Phase::Prompted
+        | Phase::Waiting(_)
+        | Phase::Closing(_)
+        | Phase::Committing(_)
+        | Phase::MergeQueued(_)
+        | Phase::Merging(_)
+        | Phase::Ended(_) => step.report(),
+    }
+}
+
+fn branch(work: &Work) -> Option<&str> {
+    let made = work.worktree.as_ref().map(|w| w.branch.as_str());
+    made.or(work.planned.as_ref().map(|(branch, _)| branch.as_str()))
+}
+
+fn merge(step: &Step, work: &Work) -> Option<Merge> {
+    step.end()?;
+    let committed = work.committed.as_ref()?;
+    Some(if work.merged {
+        Merge::Merged
+    } else if !work.conflicts.is_empty() {
+        Merge::Conflict {
+            files: work.conflicts.clone(),
+        }
+    } else if committed.commits == 0 {
+        Merge::Nothing
+    } else {
+        Merge::Withheld
+    })
+}
+
+fn worktree(run: &Run, step: &Step, work: &Work) -> Option<HeldWorktree> {
+    let path = work.worktree.as_ref().filter(|_| !work.removed)?.path.clone();
+    let held_by = match (step.end(), run.end()) {
+        (None, _) => vec!["its agent is at work in it".to_owned()],
+        _ if !work.holds.is_empty() => work.holds.iter().map(ToString::to_string).collect(),
+        (Some(_), None) => vec!["the run is not over".to_owned()],
+        // Asked to go, and nothing told what holds it.
+        (Some(_), Some(RunEnd::Complete | RunEnd::Partial)) => vec!["it could not be looked at".to_owned()],
+        (Some(_), Some(RunEnd::Blocked | RunEnd::Failed | RunEnd::Stopped)) => {
+            vec!["it is kept for a resume".to_owned()]
+        }
+    };
+    Some(HeldWorktree { path, held_by })
+}
+
+fn totals(run: &Run, steps: &[StepRecap], now: Timestamp) -> Totals {
+    let until = if run.end().is_some() { run.updated() } else { now };
+    let mut usage = Spent::default();
+    steps.iter().for_each(|step| usage.add(&step.usage));
+    let unknown = steps
+        .iter()
+        .filter(|step| step.started.is_some() && step.usage.is_unknown())
+        .count();
+    Totals {
+        duration: until.since(run.launched()),
+        worked: steps.iter().map(|step| step.worked).sum(),
+        waited: steps.iter().map(|step| step.waited).sum(),
+        usage,
+        usage_unknown: u32::try_from(unknown).unwrap_or(u32::MAX),
+    }
+}
+
+fn left(run: &Run, steps: &[StepRecap]) -> Left {
+    let mut left = Left {
+        resume: run.can_resume().then(|| format!("sillage resume {}", run.id())),
+        ..Left::default()
+    };
+    for step in steps {
+        let agent = || step.agent.clone();
+        let held_up = step
+            .report
+            .as_ref()
+            .is_some_and(|report| !report.blockers.is_empty());
+        if step.state != "complete" || held_up {
+            left.steps.push(LeftStep {
+                agent: agent(),
+                state: step.state,
+                why: why(step),
+            });
+        }
+        if let Some(action) = step.report.as_ref().and_then(|r| r.next_action.clone()) {
+            left.next_actions.push(NextAction {
+                agent: agent(),
+                action,
+            });
+        }
+        if let (Some(branch), Some(commit)) = (&step.branch, &step.commit) {
+            let conflicts = match &step.merge {
+                Some(Merge::Conflict { files }) => Some(files.clone()),
+                Some(Merge::Withheld) => Some(Vec::new()),
+                Some(Merge::Merged | Merge::Nothing) | None => None,
+            };
+            if let Some(conflicts) = conflicts {
+                let (branch, commit) = (branch.clone(), commit.clone());
+                left.unmerged.push(Unmerged {
+                    agent: agent(),
+                    branch,
+                    commit,
+                    conflicts,
+                });
+            }
+        }
+        if let Some(worktree) = step.worktree.clone().filter(|_| run.end().is_some()) {
+            left.worktrees.push(LeftWorktree {
+                agent: agent(),
+                worktree,
+            });
+        }
+    }
+    left
+}
+
+/// Why a step is not complete.
+fn why(step: &StepRecap) -> Option<String> {
+    if let Some(failure) = &step.failure {
+        return Some(format!("{}: {}", failure.class.word(), failure.words));
+    }
+    if let Some(because) = &step.not_run_because {
+        return Some(format!("because of {because}"));
+    }
+    if let Some(reason) = &step.waiting_for {
+        return Some(format!("waits for {reason}"));
+    }
+    if let Some(Merge::Conflict { files }) = &step.merge {
+        return Some(format!("its work conflicts in {}", plain::list(files)));
+    }
+    let blockers = step.report.iter().flat_map(|report| &report.blockers);
+    let needs: Vec<String> = blockers
+        .map(|blocker| match &blocker.needs {
+            Some(needs) => format!("{} (needs {needs})", blocker.title),
+            None => blocker.title.clone(),
+        })
+        .collect();
+    (!needs.is_empty()).then(|| needs.join("; "))
+}

@@ -1,0 +1,204 @@
+//! What is kept in step with where each step stands: its place, its timer, its entry in the outbox, its session.
+
+use super::outbox::EffectKey;
+use super::step::{Next, Phase, Wait, added};
+use super::{Run, Stage};
+use crate::id::{ClientSessionId, StepIndex};
+use crate::ports::runtime::Usage;
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn pass_to(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
+        self.leave(step, at);
+        self.enter(step, phase, at);
+    }
+
+    /// Undoes the bookkeeping of the step's phase. What the phase's effect is keyed by must not change before.
+    pub(super) fn leave(&mut self, step: StepIndex, at: Timestamp) {
+        if let Some(key) = self.effect_key(step) {
+            self.outbox.drop_key(key);
+        }
+        if let Some(session) = self.steps[step.position()].session.as_deref() {
+            self.outbox.drop_key(EffectKey::Cancel(step, session.id()));
+        }
+        let position = step.position();
+        let state = &mut self.steps[position];
+        if let Some(since) = state.working_since.take() {
+            state.worked += at.since(since);
+        }
+        if let Some(timer) = state.timer.take() {
+            self.timers.remove(&(timer, step));
+        }
+        match &state.phase {
+            Phase::Ready => self.places.not_ready(position),
+            Phase::Ended(_) => self.ended -= 1,
+            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) => self.ending -= 1,
+            Phase::Merging(_) => {
+                self.ending -= 1;
+                self.merging = None;
+            }
+            Phase::Waiting(wait) => {
+                let waited = at.since(wait.since);
+                state.ledger_mut().waited += waited;
+            }
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying => self.places.give_back(position),
+            Phase::Pending => {}
+        }
+        state.phase = Phase::Pending;
+    }
+
+    /// Takes up a phase from `Pending`, which has no bookkeeping.
+    pub(super) fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
+        let position = step.position();
+        let max_duration = self.definition.task.agents[position].max_duration;
+        let state = &mut self.steps[position];
+        match &phase {
+            Phase::Ready => self.places.ready(position),
+            Phase::Ended(_) => {
+                self.ended += 1;
+                state.ended = Some(at);
+            }
+            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => {
+                self.ending += 1
+            }
+            Phase::Waiting(wait) => state.timer = Some(wait.until),
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying => {
+                self.places.take(position);
+                state.started.get_or_insert(at);
+            }
+            Phase::Pending => {}
+        }
+        if phase == Phase::Prompted {
+            state.working_since = Some(at);
+            state.timer = max_duration.map(|most| at.plus(most.saturating_sub(state.worked)));
+        }
+        if let Some(timer) = state.timer {
+            self.timers.insert((timer, step));
+        }
+        state.phase = phase;
+        if let Some(key) = self.effect_key(step) {
+            self.outbox.want(key);
+        }
+        if matches!(self.stage, Stage::Stopping { .. }) {
+            self.want_cancel(step);
+        }
+    }
+
+    fn effect_key(&self, step: StepIndex) -> Option<EffectKey> {
+        let state = &self.steps[step.position()];
+        let session = state.session.as_deref();
+        match &state.phase {
+            Phase::Leasing => Some(EffectKey::Lease(step)),
+            Phase::Restarting => Some(EffectKey::Restart(step)),
+            Phase::Opening => session.map(|s| EffectKey::Open(step, s.id())),
+            Phase::Finding => session.map(|s| EffectKey::Find(step, s.id())),
+            Phase::Prompted => session
+                .and_then(|s| s.in_flight.as_ref())
+                .map(|message| EffectKey::Send(step, message.client_message_id)),
+            Phase::Verifying => Some(EffectKey::Verify(step)),
+            Phase::Committing(_) => Some(EffectKey::Commit(step)),
+            Phase::Merging(_) => Some(EffectKey::Merge(step)),
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Ended(_) => None,
+        }
+    }
+
+    pub(super) fn want_cancel(&mut self, step: StepIndex) {
+        let state = &self.steps[step.position()];
+        if state.phase == Phase::Prompted
+            && let Some(session) = state.session.as_deref()
+        {
+            self.outbox.want(EffectKey::Cancel(step, session.id()));
+        }
+    }
+
+    // --- Sessions ---
+
+    /// The session is to be closed, if there may be one.
+    pub(super) fn close_session(&mut self, step: StepIndex) {
+        if let Some(session) = self.steps[step.position()].session.as_deref_mut() {
+            let id = session.id();
+            session.attached = false;
+            self.live.remove(&id);
+            self.closing.insert(id, step);
+            self.outbox.want(EffectKey::Close(step, id));
+        }
+    }
+
+    /// Forgets the session; its usage stays counted.
+    pub(super) fn drop_session(&mut self, step: StepIndex) {
+        let state = &mut self.steps[step.position()];
+        let Some(session) = state.session.take() else {
+            return;
+        };
+        self.live.remove(&session.id());
+        if !session.usage.is_unknown() || state.ledger.is_some() {
+            let ledger = state.ledger_mut();
+            ledger.earlier_usage = added(ledger.earlier_usage, ledger.last_usage);
+            ledger.last_usage = session.usage;
+        }
+    }
+
+    pub(super) fn count_usage(&mut self, step: StepIndex, session: ClientSessionId, usage: Usage) {
+        let state = self.step_mut(step);
+        match state.session.as_deref_mut() {
+            Some(current) if current.id() == session => current.usage = current.usage.updated_by(usage),
+            // The step went on without it: usage told while it is being closed is its last.
+            _ => {
+                let ledger = state.ledger_mut();
+                ledger.last_usage = ledger.last_usage.updated_by(usage);
+            }
+        }
+    }
+
+    pub(super) fn take_report(&mut self, step: StepIndex, report: &crate::report::Report) {
+        let state = self.step_mut(step);
+        state.report = Some(Box::new(report.clone()));
+        if let Some(session) = state.session.as_deref_mut() {
+            session.in_flight = None;
+        }
+    }
+
+    pub(super) fn wait(&mut self, step: StepIndex, wait: Wait, resend: bool, at: Timestamp) {
+        let state = &self.steps[step.position()];
+        let next = match &state.phase {
+            Phase::Leasing => Next::Lease,
+            Phase::Restarting => Next::Restart,
+            Phase::Opening => Next::Open,
+            Phase::Finding => Next::Find,
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => match resend {
+                true => Next::Send,
+                false => Next::Continue,
+            },
+        };
+        self.leave(step, at);
+        let state = self.step_mut(step);
+        state.next = next;
+        state.tries = state.tries.saturating_add(1);
+        state.ledger_mut().waits += 1;
+        self.enter(step, Phase::Waiting(Box::new(wait)), at);
+    }
+}

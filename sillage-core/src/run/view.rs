@@ -1,0 +1,337 @@
+//! A run as it stands, for a status line, a live page or a program.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::event::{StepEnd, WaitCause};
+use super::spent::Spent;
+use super::step::Phase;
+use super::{Run, Stage};
+use crate::id::{ClientSessionId, RunId, StepIndex};
+use crate::plain;
+use crate::time::{Timestamp, human};
+
+/// A run as it stands. Dates are milliseconds since 1970 in UTC, durations are milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunView {
+    /// The run's name.
+    pub run: RunId,
+    /// The task's title.
+    pub title: String,
+    /// The task's file, where it has one.
+    pub task_file: Option<PathBuf>,
+    /// Its state in the words of R2.
+    pub state: &'static str,
+    /// Whether it is over.
+    pub over: bool,
+    /// When it was launched.
+    pub launched: Timestamp,
+    /// When anything last happened.
+    pub updated: Timestamp,
+    /// What all its steps spent.
+    pub usage: Spent,
+    /// Its steps, in the order of the definition.
+    pub steps: Vec<StepView>,
+}
+
+/// A step as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepView {
+    /// The agent.
+    pub agent: String,
+    /// What a person calls it.
+    pub title: Option<String>,
+    /// The model.
+    pub model: String,
+    /// The effort.
+    pub effort: String,
+    /// Its state in the words of R2.
+    pub state: &'static str,
+    /// One character that stands for the state.
+    pub glyph: char,
+    /// What keeps it from going on, where something does.
+    pub waiting_for: Option<WaitingFor>,
+    /// When it first got a place.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// Time that its sessions spent answering.
+    #[serde(rename = "worked_ms", serialize_with = "crate::time::as_millis")]
+    pub worked: Duration,
+    /// Time spent in dated waits; not part of the time worked (R10).
+    #[serde(rename = "waited_ms", serialize_with = "crate::time::as_millis")]
+    pub waited: Duration,
+    /// Times that its report went back to it.
+    pub corrections: u8,
+    /// Times that it may go back.
+    pub corrections_allowed: u8,
+    /// Its session, while it has one.
+    pub session: Option<ClientSessionId>,
+    /// The process that holds its session, where the runtime says.
+    pub pid: Option<u32>,
+    /// What it spent.
+    pub usage: Spent,
+    /// The agents right upstream.
+    pub parents: Vec<String>,
+    /// Its layer in the graph: 0 without anything upstream, else one more than the highest upstream.
+    pub layer: u32,
+}
+
+/// What keeps a step from going on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum WaitingFor {
+    /// These agents upstream are not over, or do not let it run.
+    Upstream {
+        /// The agents.
+        agents: Vec<String>,
+    },
+    /// A place among the sessions at work.
+    Place {
+        /// The model whose own limit is reached; none: the run's is.
+        model: Option<String>,
+    },
+    /// A date (R7, R8).
+    Date {
+        /// What for.
+        cause: WaitCause,
+        /// Since when.
+        since: Timestamp,
+        /// Until when, before the next try.
+        until: Timestamp,
+        /// The provider's words.
+        words: String,
+    },
+    /// Its turn to be merged.
+    Merge,
+}
+
+/// What comes after `waits for`.
+impl fmt::Display for WaitingFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WaitingFor::Upstream { agents } => f.write_str(&agents.join(", ")),
+            WaitingFor::Place { model: None } => f.write_str("a place"),
+            WaitingFor::Place { model: Some(model) } => write!(f, "a place for model {}", plain::line(model)),
+            WaitingFor::Date {
+                cause, until, words, ..
+            } => {
+                write!(f, "{} until {until}: {}", cause.word(), plain::line(words))
+            }
+            WaitingFor::Merge => f.write_str("its turn to be merged"),
+        }
+    }
+}
+
+/// The limit that keeps a ready step from starting (R2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceLimit<'a> {
+    /// Sessions at work in the run.
+    Run,
+    /// Sessions at work with this model.
+    Model(&'a str),
+}
+
+impl Run {
+    /// Which limit keeps the step from starting; none unless it is ready and the run is under way.
+    #[must_use]
+    pub fn place_limit(&self, step: StepIndex) -> Option<PlaceLimit<'_>> {
+        if self.stage != Stage::Running || self.step(step)?.phase != Phase::Ready {
+            return None;
+        }
+        match self.places.model_is_full(step.position()) {
+            true => Some(PlaceLimit::Model(&self.agent(step).model)),
+            false => Some(PlaceLimit::Run),
+        }
+    }
+
+    /// What keeps the step from going on; none while it is at work, and once it or the run is over.
+    #[must_use]
+    pub fn waiting_for(&self, step: StepIndex) -> Option<WaitingFor> {
+        if self.end().is_some() {
+            return None;
+        }
+        match &self.step(step)?.phase {
+            Phase::Pending => Some(WaitingFor::Upstream {
+                agents: self.not_passed(step),
+            }),
+            Phase::Ready => self.place_limit(step).map(|limit| WaitingFor::Place {
+                model: match limit {
+                    PlaceLimit::Run => None,
+                    PlaceLimit::Model(model) => Some(model.to_owned()),
+                },
+            }),
+            Phase::Waiting(wait) => Some(WaitingFor::Date {
+                cause: wait.cause,
+                since: wait.since,
+                until: wait.until,
+                words: wait.words.clone(),
+            }),
+            Phase::MergeQueued(_) => Some(WaitingFor::Merge),
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => None,
+        }
+    }
+
+    fn not_passed(&self, step: StepIndex) -> Vec<String> {
+        let parents = self.graph.parents(step.0).iter();
+        parents
+            .filter(|parent| !self.steps[**parent as usize].lets_follow())
+            .map(|parent| self.agent(StepIndex(*parent)).id.clone())
+            .collect()
+    }
+}
+
+impl RunView {
+    /// The run as it stands at `now`.
+    #[must_use]
+    pub fn of(run: &Run, now: Timestamp) -> RunView {
+        let layers = layers(run);
+        let steps: Vec<StepView> = (0..)
+            .map(StepIndex)
+            .zip(layers)
+            .map(|(step, layer)| StepView::of(run, step, layer, now))
+            .collect();
+        let mut usage = Spent::default();
+        steps.iter().for_each(|step| usage.add(&step.usage));
+        RunView {
+            run: run.id().clone(),
+            title: run.definition().task.title.clone(),
+            task_file: run.definition().task_file.clone(),
+            state: run.word(),
+            over: run.end().is_some(),
+            launched: run.launched(),
+            updated: run.updated(),
+            usage,
+            steps,
+        }
+    }
+
+    /// The graph as lines of plain text, one a step, layer by layer: the layer's number before its first step, the
+    /// state, the agent, the time worked, and what it waits for.
+    #[must_use]
+    pub fn graph_lines(&self) -> Vec<String> {
+        let mut order: Vec<&StepView> = self.steps.iter().collect();
+        order.sort_by_key(|step| step.layer);
+        let digits = order.last().map_or(1, |step| (step.layer + 1).to_string().len());
+        let name = order.iter().map(|step| step.agent.len()).max().unwrap_or(0);
+        let mut lines = Vec::with_capacity(order.len());
+        let mut above = None;
+        for step in order {
+            let layer = if above == Some(step.layer) {
+                String::new()
+            } else {
+                (step.layer + 1).to_string()
+            };
+            above = Some(step.layer);
+            let line = format!(
+                "{layer:>digits$}  {} {:name$}  {:10} {}",
+                step.glyph,
+                step.agent,
+                step.state,
+                step.remarks()
+            );
+            lines.push(line.trim_end().to_owned());
+        }
+        lines
+    }
+}
+
+impl StepView {
+    fn of(run: &Run, step: StepIndex, layer: u32, now: Timestamp) -> StepView {
+        let agent = run.agent(step);
+        let state = &run.steps[step.position()];
+        let session = state.session();
+        let parents = run.graph().parents(step.0).iter();
+        StepView {
+            agent: agent.id.clone(),
+            title: agent.title.clone(),
+            model: agent.model.clone(),
+            effort: agent.effort.clone(),
+            state: state.word(),
+            glyph: glyph(state.phase(), state.corrections() > 0),
+            waiting_for: run.waiting_for(step),
+            started: state.started(),
+            ended: state.ended(),
+            worked: state.worked(now),
+            waited: state.waited(now),
+            corrections: state.corrections(),
+            corrections_allowed: run.definition().policy.corrections,
+            session: session.map(super::StepSession::id),
+            pid: session.and_then(|s| s.opened()).and_then(|opened| opened.pid),
+            usage: state.usage().into(),
+            parents: parents
+                .map(|parent| run.agent(StepIndex(*parent)).id.clone())
+                .collect(),
+            layer,
+        }
+    }
+
+    /// Times and reasons, apart from each other.
+    fn remarks(&self) -> String {
+        let mut remarks = Vec::new();
+        if self.started.is_some() {
+            remarks.push(human(self.worked));
+        }
+        if !self.waited.is_zero() {
+            remarks.push(format!("waited {}", human(self.waited)));
+        }
+        if self.state == "correcting" {
+            remarks.push(format!(
+                "attempt {} of {}",
+                self.corrections, self.corrections_allowed
+            ));
+        }
+        if let Some(reason) = &self.waiting_for {
+            remarks.push(format!("waits for {reason}"));
+        }
+        remarks.join("  ")
+    }
+}
+
+/// Each step's layer, by position.
+fn layers(run: &Run) -> Vec<u32> {
+    let graph = run.graph();
+    let mut layers = vec![0; graph.len()];
+    for node in graph.order() {
+        let above = graph
+            .parents(*node)
+            .iter()
+            .map(|parent| layers[*parent as usize] + 1)
+            .max();
+        layers[*node as usize] = above.unwrap_or(0);
+    }
+    layers
+}
+
+const fn glyph(phase: &Phase, corrected: bool) -> char {
+    match phase {
+        Phase::Pending => '·',
+        Phase::Ready => '○',
+        Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => '◌',
+        Phase::Prompted | Phase::Verifying if corrected => '↻',
+        Phase::Prompted | Phase::Verifying => '●',
+        Phase::Waiting(_) => '…',
+        Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => '→',
+        Phase::Ended(StepEnd::Complete) => '✓',
+        Phase::Ended(StepEnd::Partial) => '◐',
+        Phase::Ended(StepEnd::Blocked) => '■',
+        Phase::Ended(StepEnd::Failed(_)) => '✗',
+        Phase::Ended(StepEnd::Cancelled) => '⊘',
+        Phase::Ended(StepEnd::NotRun(_)) => '-',
+    }
+}
+
+#[cfg(test)]
+mod tests;
