@@ -14,13 +14,21 @@ fn scheduling(criterion: &mut Criterion) {
         let parents = workload::layered(steps / 50, 50, 3);
         let definition = workload::definition("bench", &parents, 16, Path::new("/nowhere"));
         group.throughput(Throughput::Elements(u64::from(steps)));
-        group.bench_with_input(BenchmarkId::from_parameter(steps), &definition, |bencher, definition| {
-            bencher.iter_batched(
-                || definition.clone(),
-                |definition| workload::run_alone(definition, |facts| { std::hint::black_box(facts); }),
-                criterion::BatchSize::PerIteration,
-            );
-        });
+        group.bench_with_input(
+            BenchmarkId::from_parameter(steps),
+            &definition,
+            |bencher, definition| {
+                bencher.iter_batched(
+                    || definition.clone(),
+                    |definition| {
+                        workload::run_alone(definition, |facts| {
+                            std::hint::black_box(facts);
+                        })
+                    },
+                    criterion::BatchSize::PerIteration,
+                );
+            },
+        );
     }
     group.finish();
 }

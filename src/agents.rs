@@ -34,7 +34,11 @@ pub fn agent_commands(
     settings: &Settings,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<AgentCommand>, BadAgent> {
-    settings.agents.iter().map(|agent| agent_command(agent, &variable)).collect()
+    settings
+        .agents
+        .iter()
+        .map(|agent| agent_command(agent, &variable))
+        .collect()
 }
 
 fn agent_command(
@@ -48,15 +52,30 @@ fn agent_command(
         RuntimeKind::Sbx => Some("sbx"),
     };
     if let Some(kind) = kind {
-        return Err(BadAgent::Placement { agent: name.clone(), kind });
+        return Err(BadAgent::Placement {
+            agent: name.clone(),
+            kind,
+        });
     }
     let expand = |text: &String| {
-        expand_variables(text, variable).map_err(|source| BadAgent::Variable { agent: name.clone(), source })
+        expand_variables(text, variable).map_err(|source| BadAgent::Variable {
+            agent: name.clone(),
+            source,
+        })
     };
-    let env = agent.env.iter().map(|(name, value)| Ok((name.clone(), expand(value)?)));
+    let env = agent
+        .env
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), expand(value)?)));
     let models = agent.models.iter().map(|model| {
         let efforts = (!model.efforts.is_empty()).then(|| model.efforts.clone());
-        (model.name.clone(), AgentModel { id: Some(model.id.clone()), efforts })
+        (
+            model.name.clone(),
+            AgentModel {
+                id: Some(model.id.clone()),
+                efforts,
+            },
+        )
     });
     Ok(AgentCommand {
         name: name.clone(),

@@ -40,9 +40,17 @@ impl Ids for RandomIds {
 /// ```
 #[must_use]
 pub fn new_run_id(now: Timestamp) -> RunId {
-    let digits: String = now.to_string().chars().take(19).filter(char::is_ascii_digit).collect();
+    let digits: String = now
+        .to_string()
+        .chars()
+        .take(19)
+        .filter(char::is_ascii_digit)
+        .collect();
     let (date, time) = digits.split_at(8.min(digits.len()));
     let random = Uuid::new_v4().simple().to_string();
-    #[expect(clippy::expect_used, reason = "digits, hyphens and lower-case hexadecimal digits make a run's name")]
+    #[expect(
+        clippy::expect_used,
+        reason = "digits, hyphens and lower-case hexadecimal digits make a run's name"
+    )]
     RunId::new(format!("{date}-{time}-{}", &random[..4])).expect("a well-formed name")
 }

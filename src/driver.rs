@@ -55,7 +55,16 @@ impl Driver {
         sender: mpsc::UnboundedSender<Message>,
         receiver: mpsc::UnboundedReceiver<Message>,
     ) -> Self {
-        Self { engine, ids, run, feed, sender, receiver, begun: HashMap::new(), pumps: HashMap::new() }
+        Self {
+            engine,
+            ids,
+            run,
+            feed,
+            sender,
+            receiver,
+            begun: HashMap::new(),
+            pumps: HashMap::new(),
+        }
     }
 
     pub(crate) async fn drive(mut self, inputs: Vec<Input>) -> Result<RunEnd, EngineError> {
@@ -106,7 +115,10 @@ impl Driver {
         let turn = self
             .run
             .turn(now, &mut *self.ids, inputs)
-            .map_err(|source| EngineError::Corrupt { run: run.clone(), source })?;
+            .map_err(|source| EngineError::Corrupt {
+                run: run.clone(),
+                source,
+            })?;
         for (input, refused) in turn.refused {
             tracing::info!(%run, ?input, %refused, "command refused");
         }
@@ -115,7 +127,10 @@ impl Driver {
         }
         let first: Seq = turn.facts[0].seq;
         let bytes = turn.facts.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        self.engine.store.append(&run, first, bytes, &self.run.summary()).await?;
+        self.engine
+            .store
+            .append(&run, first, bytes, &self.run.summary())
+            .await?;
         for fact in turn.facts {
             self.follow_sessions(&fact);
             self.feed.fact(fact);
@@ -170,7 +185,9 @@ impl Driver {
     }
 
     fn let_go(&mut self, key: EffectKey) {
-        let Some(Some(task)) = self.begun.remove(&key) else { return };
+        let Some(Some(task)) = self.begun.remove(&key) else {
+            return;
+        };
         match key {
             // A session that is no longer wanted is closed next: nothing may go on opening it.
             EffectKey::Open(..) | EffectKey::Find(..) => task.abort(),
@@ -184,7 +201,9 @@ impl Driver {
             if self.begun.contains_key(&key) {
                 continue;
             }
-            let Some(effect) = self.run.effect(key) else { continue };
+            let Some(effect) = self.run.effect(key) else {
+                continue;
+            };
             let (engine, sender) = (self.engine.clone(), self.sender.clone());
             let task = tokio::spawn(async move {
                 let input = effects::carry_out(&engine, key, effect).await;

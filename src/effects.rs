@@ -14,37 +14,72 @@ pub(crate) async fn carry_out(engine: &Engine, key: EffectKey, effect: Effect) -
     let workspace = &engine.workspace;
     let runtime = &engine.runtime;
     match (key, effect) {
-        (EffectKey::Lease(step), Effect::Lease(wish)) => {
-            Some(Input::Leased { step, result: workspace.lease(&wish).await })
-        }
-        (EffectKey::Restart(step), Effect::Restart { worktree, run, step: name }) => {
-            Some(Input::Restarted { step, result: workspace.restart(&worktree, &run, &name).await })
-        }
-        (EffectKey::Open(_, session), Effect::Open(request)) => {
-            Some(Input::Opened { session, result: runtime.open(&request).await })
-        }
-        (EffectKey::Find(_, session), Effect::Find { request, native, in_flight }) => {
-            let result = runtime.find(&request, native.as_deref(), in_flight.as_ref()).await;
+        (EffectKey::Lease(step), Effect::Lease(wish)) => Some(Input::Leased {
+            step,
+            result: workspace.lease(&wish).await,
+        }),
+        (
+            EffectKey::Restart(step),
+            Effect::Restart {
+                worktree,
+                run,
+                step: name,
+            },
+        ) => Some(Input::Restarted {
+            step,
+            result: workspace.restart(&worktree, &run, &name).await,
+        }),
+        (EffectKey::Open(_, session), Effect::Open(request)) => Some(Input::Opened {
+            session,
+            result: runtime.open(&request).await,
+        }),
+        (
+            EffectKey::Find(_, session),
+            Effect::Find {
+                request,
+                native,
+                in_flight,
+            },
+        ) => {
+            let result = runtime
+                .find(&request, native.as_deref(), in_flight.as_ref())
+                .await;
             Some(Input::Found { session, result })
         }
-        (EffectKey::Send(..), Effect::Send { session, message, files }) => {
-            send(engine, session, message, files).await
-        }
-        (EffectKey::Verify(step), Effect::Verify { folder, files }) => {
-            Some(Input::Verified { step, result: workspace.missing(&folder, &files).await })
-        }
-        (EffectKey::Commit(step), Effect::Commit { worktree, message }) => {
-            Some(Input::Committed { step, result: workspace.commit(&worktree, &message).await })
-        }
-        (EffectKey::Merge(step), Effect::Merge(wish)) => {
-            Some(Input::Merged { step, result: workspace.merge(&wish).await })
-        }
-        (EffectKey::Remove(step), Effect::Remove { worktree, integration }) => {
-            Some(Input::Removed { step, result: workspace.remove(&worktree, &integration).await })
-        }
-        (EffectKey::Close(_, session), Effect::Close(_)) => {
-            Some(Input::Closed { session, result: runtime.close(session).await })
-        }
+        (
+            EffectKey::Send(..),
+            Effect::Send {
+                session,
+                message,
+                files,
+            },
+        ) => send(engine, session, message, files).await,
+        (EffectKey::Verify(step), Effect::Verify { folder, files }) => Some(Input::Verified {
+            step,
+            result: workspace.missing(&folder, &files).await,
+        }),
+        (EffectKey::Commit(step), Effect::Commit { worktree, message }) => Some(Input::Committed {
+            step,
+            result: workspace.commit(&worktree, &message).await,
+        }),
+        (EffectKey::Merge(step), Effect::Merge(wish)) => Some(Input::Merged {
+            step,
+            result: workspace.merge(&wish).await,
+        }),
+        (
+            EffectKey::Remove(step),
+            Effect::Remove {
+                worktree,
+                integration,
+            },
+        ) => Some(Input::Removed {
+            step,
+            result: workspace.remove(&worktree, &integration).await,
+        }),
+        (EffectKey::Close(_, session), Effect::Close(_)) => Some(Input::Closed {
+            session,
+            result: runtime.close(session).await,
+        }),
         (EffectKey::Cancel(_, session), Effect::Cancel(_)) => {
             if let Err(error) = runtime.cancel(session).await {
                 // The stop's grace ends the session if this did not.
@@ -71,7 +106,11 @@ async fn send(
         Err(error) => Err(error),
     };
     let message = message.client_message_id;
-    result.err().map(|error| Input::NotSent { session, message, error })
+    result.err().map(|error| Input::NotSent {
+        session,
+        message,
+        error,
+    })
 }
 
 async fn write_files(files: Vec<(PathBuf, String)>) -> Result<(), RuntimeError> {

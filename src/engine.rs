@@ -115,7 +115,15 @@ impl Engine {
         workspace: Arc<dyn Workspace>,
     ) -> EngineBuilder {
         let ids: IdsSource = Arc::new(|| Box::new(RandomIds));
-        EngineBuilder { engine: Engine { store, runtime, workspace, clock: Arc::new(SystemClock), ids } }
+        EngineBuilder {
+            engine: Engine {
+                store,
+                runtime,
+                workspace,
+                clock: Arc::new(SystemClock),
+                ids,
+            },
+        }
     }
 
     /// Launches a run. Its launch is durable when this returns; what follows goes on in the background.
@@ -129,7 +137,9 @@ impl Engine {
         let launch = Run::launch(self.clock.now(), definition);
         let bytes = encode(&launch)?;
         let run = Run::start(launch.clone()).map_err(|source| corrupt(&launch, source))?;
-        self.store.append(run.id(), Seq::FIRST, vec![bytes], &run.summary()).await?;
+        self.store
+            .append(run.id(), Seq::FIRST, vec![bytes], &run.summary())
+            .await?;
         Ok(self.drive(run, Vec::new()))
     }
 
@@ -146,7 +156,9 @@ impl Engine {
         let run = self.load(id).await?;
         let input = match run.end() {
             Some(_) => Input::Command(Command::Resume),
-            None => Input::EngineStarted { pid: std::process::id() },
+            None => Input::EngineStarted {
+                pid: std::process::id(),
+            },
         };
         // Refusals are told here rather than by the driver.
         run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;
@@ -166,12 +178,24 @@ impl Engine {
         let (outcome, ended) = watch::channel(None);
         let feed = Feed::new();
         let id = run.id().clone();
-        let driver = Driver::new(self.clone(), (self.ids)(), run, feed.clone(), sender.clone(), receiver);
+        let driver = Driver::new(
+            self.clone(),
+            (self.ids)(),
+            run,
+            feed.clone(),
+            sender.clone(),
+            receiver,
+        );
         tokio::spawn(async move {
             let result = driver.drive(inputs).await;
             outcome.send_replace(Some(result.map_err(Arc::new)));
         });
-        RunHandle { run: id, sender, feed, ended }
+        RunHandle {
+            run: id,
+            sender,
+            feed,
+            ended,
+        }
     }
 }
 
@@ -185,23 +209,37 @@ pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineErr
             return run.ok_or_else(|| EngineError::NoSuchRun(id.clone()));
         }
         for (seq, bytes) in page {
-            let fact = codec::decode(&bytes).map_err(|source| EngineError::Codec { run: id.clone(), seq, source })?;
+            let fact = codec::decode(&bytes).map_err(|source| EngineError::Codec {
+                run: id.clone(),
+                seq,
+                source,
+            })?;
             let applied = match &mut run {
                 Some(run) => run.apply(&fact),
                 None => Run::start(fact).map(|started| run = Some(started)),
             };
-            applied.map_err(|source| EngineError::Corrupt { run: id.clone(), source })?;
+            applied.map_err(|source| EngineError::Corrupt {
+                run: id.clone(),
+                source,
+            })?;
             from = seq.next();
         }
     }
 }
 
 pub(crate) fn encode(fact: &Recorded) -> Result<Vec<u8>, EngineError> {
-    codec::encode(fact).map_err(|source| EngineError::Codec { run: run_of(fact), seq: fact.seq, source })
+    codec::encode(fact).map_err(|source| EngineError::Codec {
+        run: run_of(fact),
+        seq: fact.seq,
+        source,
+    })
 }
 
 fn corrupt(fact: &Recorded, source: CorruptLog) -> EngineError {
-    EngineError::Corrupt { run: run_of(fact), source }
+    EngineError::Corrupt {
+        run: run_of(fact),
+        source,
+    }
 }
 
 fn run_of(fact: &Recorded) -> RunId {
@@ -248,7 +286,9 @@ impl RunHandle {
     /// [`EngineError::Gone`] when it is over.
     pub fn stop(&self) -> Result<(), EngineError> {
         let message = Message::Input(Input::Command(Command::Stop));
-        self.sender.send(message).map_err(|_| EngineError::Gone(self.run.clone()))
+        self.sender
+            .send(message)
+            .map_err(|_| EngineError::Gone(self.run.clone()))
     }
 
     /// Waits for its end.
@@ -257,7 +297,11 @@ impl RunHandle {
     /// What made the engine stop before the run's end.
     pub async fn wait(&self) -> Result<RunEnd, Arc<EngineError>> {
         let mut ended = self.ended.clone();
-        match ended.wait_for(Option::is_some).await.map(|outcome| outcome.clone()) {
+        match ended
+            .wait_for(Option::is_some)
+            .await
+            .map(|outcome| outcome.clone())
+        {
             Ok(Some(outcome)) => outcome,
             Ok(None) | Err(_) => Err(Arc::new(EngineError::Gone(self.run.clone()))),
         }

@@ -40,7 +40,10 @@ pub struct Feed {
 
 impl Feed {
     pub(crate) fn new() -> Self {
-        Self { sender: broadcast::channel(KEPT).0, heard: Arc::default() }
+        Self {
+            sender: broadcast::channel(KEPT).0,
+            heard: Arc::default(),
+        }
     }
 
     pub(crate) fn fact(&self, fact: Recorded) {
@@ -52,24 +55,37 @@ impl Feed {
 
     pub(crate) fn chatter(&self, step: StepIndex, session: ClientSessionId, event: SessionEvent) {
         if self.sender.receiver_count() > 0 {
-            let _ = self.sender.send(FeedItem::Chatter { step, session, event: Arc::new(event) });
+            let _ = self.sender.send(FeedItem::Chatter {
+                step,
+                session,
+                event: Arc::new(event),
+            });
         }
     }
 
     pub(crate) fn heard(&self, step: StepIndex, at: Timestamp) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(step, at);
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(step, at);
     }
 
     /// When the step's session last said or did anything, if this engine heard it.
     #[must_use]
     pub fn last_heard(&self, step: StepIndex) -> Option<Timestamp> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&step).copied()
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&step)
+            .copied()
     }
 
     /// Reads what goes on from now.
     #[must_use]
     pub fn subscribe(&self) -> FeedReader {
-        FeedReader { receiver: self.sender.subscribe() }
+        FeedReader {
+            receiver: self.sender.subscribe(),
+        }
     }
 }
 

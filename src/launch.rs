@@ -111,7 +111,10 @@ pub async fn prepare(
     store: &dyn Store,
     workspace: &dyn Workspace,
 ) -> Result<(RunDefinition, Vec<String>), LaunchError> {
-    let unreadable = |source| LaunchError::Unreadable { path: request.task_file.clone(), source };
+    let unreadable = |source| LaunchError::Unreadable {
+        path: request.task_file.clone(),
+        source,
+    };
     let file = fs::canonicalize(&request.task_file).map_err(unreadable)?;
     let bytes = read_bounded(&file).map_err(unreadable)?;
     let task = read_task(&request.task_file, &bytes, request.offers.as_deref())?;
@@ -139,7 +142,11 @@ pub async fn prepare(
         worktrees,
         parallel,
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
-        policy: RunPolicy { permissions: request.permissions, autocompact_tokens: autocompact(&task), ..RunPolicy::default() },
+        policy: RunPolicy {
+            permissions: request.permissions,
+            autocompact_tokens: autocompact(&task),
+            ..RunPolicy::default()
+        },
         task: Arc::new(task),
     };
     Ok((definition, warnings))
@@ -148,12 +155,17 @@ pub async fn prepare(
 fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than allowed, so that the reader can tell.
-    fs::File::open(file)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    fs::File::open(file)?
+        .take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 fn read_task(file: &Path, bytes: &[u8], offers: Option<&[ModelOffer]>) -> Result<Task, LaunchError> {
-    let faulty = |faults| LaunchError::Faulty { path: file.to_path_buf(), faults };
+    let faulty = |faults| LaunchError::Faulty {
+        path: file.to_path_buf(),
+        faults,
+    };
     let text = document::decode(bytes).map_err(|unreadable| faulty(vec![Fault::from(unreadable)]))?;
     task::read(text, Format::of_file(file), offers).map_err(faulty)
 }
@@ -161,7 +173,10 @@ fn read_task(file: &Path, bytes: &[u8], offers: Option<&[ModelOffer]>) -> Result
 /// What is read and checked already, and cannot be run yet, is refused by name rather than left out in silence.
 fn refuse_unsupported(task: &Task) -> Result<(), LaunchError> {
     if let Some(agent) = task.agents.iter().find(|agent| agent.kind == AgentKind::Dynamic) {
-        let what = format!("agent `{}` is dynamic: this version runs deterministic agents only", agent.id);
+        let what = format!(
+            "agent `{}` is dynamic: this version runs deterministic agents only",
+            agent.id
+        );
         return Err(LaunchError::Unsupported(what));
     }
     if task.check.is_some() {
@@ -173,17 +188,34 @@ fn refuse_unsupported(task: &Task) -> Result<(), LaunchError> {
 
 /// W1: the first write folder, else the first read folder, else the root.
 fn step_folder(folders: &Folders, project: &Project) -> PathBuf {
-    folders.write.first().or(folders.read.first()).unwrap_or(&project.root).clone()
+    folders
+        .write
+        .first()
+        .or(folders.read.first())
+        .unwrap_or(&project.root)
+        .clone()
 }
 
 async fn repository(
     folders: &Folders,
     workspace: &dyn Workspace,
 ) -> Result<(Option<RunRepository>, Vec<String>), LaunchError> {
-    let Some(folder) = folders.write.first() else { return Ok((None, Vec::new())) };
-    let Some(found) = workspace.inspect(folder).await? else { return Ok((None, Vec::new())) };
-    let place = folder.strip_prefix(&found.root).unwrap_or(Path::new("")).to_path_buf();
-    let repository = RunRepository { root: found.root, place, base: found.head, branch: found.branch };
+    let Some(folder) = folders.write.first() else {
+        return Ok((None, Vec::new()));
+    };
+    let Some(found) = workspace.inspect(folder).await? else {
+        return Ok((None, Vec::new()));
+    };
+    let place = folder
+        .strip_prefix(&found.root)
+        .unwrap_or(Path::new(""))
+        .to_path_buf();
+    let repository = RunRepository {
+        root: found.root,
+        place,
+        base: found.head,
+        branch: found.branch,
+    };
     Ok((Some(repository), found.warnings))
 }
 
@@ -202,16 +234,21 @@ fn plan_worktrees(
     folder: &Path,
 ) -> Result<Vec<bool>, LaunchError> {
     if !in_repository {
-        let asking = task.agents.iter().find(|agent| agent.worktree == WorktreeWish::Always);
+        let asking = task
+            .agents
+            .iter()
+            .find(|agent| agent.worktree == WorktreeWish::Always);
         return match asking {
-            Some(agent) => {
-                Err(LaunchError::NoRepository { agent: agent.id.clone(), folder: folder.to_path_buf() })
-            }
+            Some(agent) => Err(LaunchError::NoRepository {
+                agent: agent.id.clone(),
+                folder: folder.to_path_buf(),
+            }),
             None => Ok(Vec::new()),
         };
     }
     // A task that was read has no cycle; one that was built by hand is told by the run's first event.
-    let graph = Graph::of(task).map_err(|_| LaunchError::Unsupported("the task's links form a cycle".to_owned()))?;
+    let graph =
+        Graph::of(task).map_err(|_| LaunchError::Unsupported("the task's links form a cycle".to_owned()))?;
     Ok(worktrees(task, &graph, parallel.get()))
 }
 
@@ -228,7 +265,12 @@ async fn keep_version(store: &dyn Store, file: &Path, bytes: &[u8]) -> Result<u6
 fn accounts(task: &Task, offers: &[ModelOffer]) -> BTreeMap<String, String> {
     let models = task.agents.iter().map(|agent| &agent.model);
     models
-        .filter_map(|model| Some((model.clone(), task::resolve_model(model, offers).ok()?.account.clone())))
+        .filter_map(|model| {
+            Some((
+                model.clone(),
+                task::resolve_model(model, offers).ok()?.account.clone(),
+            ))
+        })
         .collect()
 }
 

@@ -44,7 +44,13 @@ impl Pump {
     pub(crate) async fn run(self) {
         let mut events = match self.runtime.events(self.session, 0).await {
             Ok(events) => events,
-            Err(error) => return self.tell(Input::Failed { session: self.session, message: None, error }),
+            Err(error) => {
+                return self.tell(Input::Failed {
+                    session: self.session,
+                    message: None,
+                    error,
+                });
+            }
         };
         let mut chunk = Vec::new();
         let mut pending = PendingUsage::default();
@@ -55,7 +61,10 @@ impl Pump {
             over = event.kind == SessionEventKind::Ended;
             self.take(&event, now, &mut pending);
             gather(&mut chunk, &event);
-            let settled = matches!(event.kind, SessionEventKind::Answer { .. } | SessionEventKind::Error { .. });
+            let settled = matches!(
+                event.kind,
+                SessionEventKind::Answer { .. } | SessionEventKind::Error { .. }
+            );
             if chunk.len() >= CHUNK || over || settled {
                 self.keep(&mut chunk).await;
             }
@@ -65,7 +74,11 @@ impl Pump {
         self.tell_usage(&mut pending, None);
         if !over {
             let words = "the session's events ended before it did".to_owned();
-            self.tell(Input::Failed { session: self.session, message: None, error: RuntimeError::Lost { words } });
+            self.tell(Input::Failed {
+                session: self.session,
+                message: None,
+                error: RuntimeError::Lost { words },
+            });
         }
     }
 
@@ -74,11 +87,19 @@ impl Pump {
         match &event.kind {
             SessionEventKind::Answer { message, answer } => {
                 self.tell_usage(pending, None);
-                self.tell(Input::Answered { session, message: *message, answer: answer.clone() });
+                self.tell(Input::Answered {
+                    session,
+                    message: *message,
+                    answer: answer.clone(),
+                });
             }
             SessionEventKind::Error { message, error } => {
                 self.tell_usage(pending, None);
-                self.tell(Input::Failed { session, message: *message, error: error.clone() });
+                self.tell(Input::Failed {
+                    session,
+                    message: *message,
+                    error: error.clone(),
+                });
             }
             SessionEventKind::Usage { usage } => {
                 pending.usage = Some(pending.usage.unwrap_or_default().updated_by(*usage));
@@ -87,7 +108,11 @@ impl Pump {
             SessionEventKind::Ended => {
                 self.tell_usage(pending, None);
                 let words = "the session ended".to_owned();
-                self.tell(Input::Failed { session, message: None, error: RuntimeError::Lost { words } });
+                self.tell(Input::Failed {
+                    session,
+                    message: None,
+                    error: RuntimeError::Lost { words },
+                });
             }
             _ => {}
         }
@@ -95,13 +120,18 @@ impl Pump {
 
     /// Tells the totals, at most once a while unless something is about to end (`now` is none).
     fn tell_usage(&self, pending: &mut PendingUsage, now: Option<Timestamp>) {
-        let too_soon = now.zip(pending.told).is_some_and(|(now, told)| now.since(told) < USAGE_EVERY);
+        let too_soon = now
+            .zip(pending.told)
+            .is_some_and(|(now, told)| now.since(told) < USAGE_EVERY);
         if too_soon {
             return;
         }
         if let Some(usage) = pending.usage.take() {
             pending.told = now.or(pending.told);
-            self.tell(Input::UsageCounted { session: self.session, usage });
+            self.tell(Input::UsageCounted {
+                session: self.session,
+                usage,
+            });
         }
     }
 
@@ -124,7 +154,10 @@ impl Pump {
 
 /// Adds an event to the chunk as one JSON line. What the log holds in full is not said twice.
 fn gather(chunk: &mut Vec<u8>, event: &SessionEvent) {
-    if matches!(event.kind, SessionEventKind::Answer { .. } | SessionEventKind::Ended) {
+    if matches!(
+        event.kind,
+        SessionEventKind::Answer { .. } | SessionEventKind::Ended
+    ) {
         return;
     }
     let start = chunk.len();

@@ -57,7 +57,12 @@ pub fn definition(name: &str, parents: &[Vec<u32>], parallel: u32, files: &Path)
     let links = parents
         .iter()
         .zip(0u32..)
-        .flat_map(|(from, to)| from.iter().map(move |from| Link { from: port(*from), to: port(to) }))
+        .flat_map(|(from, to)| {
+            from.iter().map(move |from| Link {
+                from: port(*from),
+                to: port(to),
+            })
+        })
         .collect();
     let task = Task {
         title: "A graph of steps that do nothing".to_owned(),
@@ -76,7 +81,10 @@ pub fn definition(name: &str, parents: &[Vec<u32>], parallel: u32, files: &Path)
         task_file: None,
         task_version: 1,
         project: None,
-        folders: Folders { read: vec![], write: vec![PathBuf::from("/nowhere")] },
+        folders: Folders {
+            read: vec![],
+            write: vec![PathBuf::from("/nowhere")],
+        },
         step_folder: PathBuf::from("/nowhere"),
         repository: None,
         worktrees: vec![],
@@ -145,14 +153,32 @@ pub fn run_alone(definition: RunDefinition, mut keep: impl FnMut(&[Recorded])) -
 fn answer(key: EffectKey, effect: Effect) -> Input {
     match (key, effect) {
         (EffectKey::Open(_, session), Effect::Open(_)) => {
-            let opened = OpenedSession { native: None, agent: "none".to_owned(), pid: None };
-            Input::Opened { session, result: Ok(opened) }
+            let opened = OpenedSession {
+                native: None,
+                agent: "none".to_owned(),
+                pid: None,
+            };
+            Input::Opened {
+                session,
+                result: Ok(opened),
+            }
         }
         (EffectKey::Send(_, message), Effect::Send { session, .. }) => {
-            let answer = Answer { text: REPORT.to_owned(), stop: StopReason::EndTurn, usage: Usage::default() };
-            Input::Answered { session, message, answer }
+            let answer = Answer {
+                text: REPORT.to_owned(),
+                stop: StopReason::EndTurn,
+                usage: Usage::default(),
+            };
+            Input::Answered {
+                session,
+                message,
+                answer,
+            }
         }
-        (EffectKey::Close(_, session), Effect::Close(_)) => Input::Closed { session, result: Ok(()) },
+        (EffectKey::Close(_, session), Effect::Close(_)) => Input::Closed {
+            session,
+            result: Ok(()),
+        },
         (key, effect) => panic!("{key:?} asks for {effect:?}"),
     }
 }

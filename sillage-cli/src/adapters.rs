@@ -51,7 +51,10 @@ impl Adapters {
 /// # Errors
 /// When the folder cannot be used or another process holds the store.
 pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
-    Ok(SledStore::open(data.join("store"), sillage::store::Options::default())?)
+    Ok(SledStore::open(
+        data.join("store"),
+        sillage::store::Options::default(),
+    )?)
 }
 
 fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Failure> {
@@ -62,9 +65,16 @@ fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Fail
 
 /// Agents are started by this program itself, so that they do not outlive it.
 fn options() -> Result<Options, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Kind::Io, format_args!("cannot tell where this program is: {error}")))?;
-    Ok(Options { launcher: Some(vec![program.into(), "launch-agent".into()]), ..Options::default() })
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(
+            Kind::Io,
+            format_args!("cannot tell where this program is: {error}"),
+        )
+    })?;
+    Ok(Options {
+        launcher: Some(vec![program.into(), "launch-agent".into()]),
+        ..Options::default()
+    })
 }
 
 impl Global {

@@ -38,7 +38,11 @@ struct Outcome<'a> {
 ///
 /// # Errors
 /// When the engine had to stop before the run's end.
-pub(crate) async fn to_its_end(adapters: &Adapters, handle: RunHandle, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) async fn to_its_end(
+    adapters: &Adapters,
+    handle: RunHandle,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     loop {
         tokio::select! {
@@ -97,9 +101,13 @@ impl Signals {
     fn listen() -> Result<Signals, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
-            signal(kind).map_err(|error| Failure::new(Kind::Io, format_args!("cannot listen to signals: {error}")))
+            signal(kind)
+                .map_err(|error| Failure::new(Kind::Io, format_args!("cannot listen to signals: {error}")))
         };
-        Ok(Signals { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+        Ok(Signals {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
     }
 
     #[cfg(not(unix))]

@@ -141,9 +141,10 @@ impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {
         match error {
             LaunchError::Unreadable { path, source } => Failure::reading(&path, &source),
-            LaunchError::Faulty { path, faults } => {
-                Failure::Faulty { file: path.display().to_string(), faults }
-            }
+            LaunchError::Faulty { path, faults } => Failure::Faulty {
+                file: path.display().to_string(),
+                faults,
+            },
             LaunchError::Project(error) => error.into(),
             LaunchError::Store(error) => error.into(),
             other => Failure::new(Kind::Refused, with_causes(&other)).hint("nothing was started"),
@@ -160,7 +161,9 @@ impl From<&EngineError> for Failure {
         };
         let failure = Failure::new(kind, with_causes(error));
         match error {
-            EngineError::Store(_) => failure.hint("nothing that was done is lost; `sillage resume` goes on with it"),
+            EngineError::Store(_) => {
+                failure.hint("nothing that was done is lost; `sillage resume` goes on with it")
+            }
             EngineError::NoSuchRun(_) => failure.hint("`sillage status` lists the runs"),
             _ => failure,
         }

@@ -110,7 +110,10 @@ impl Output {
         self.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes" | "o" | "oui"))
+        Ok(matches!(
+            answer.trim().to_ascii_lowercase().as_str(),
+            "" | "y" | "yes" | "o" | "oui"
+        ))
     }
 
     /// A text that is the answer itself, whatever the format: a schema, a completion script.

@@ -58,7 +58,9 @@ impl RunId {
         let fits = !text.is_empty()
             && text.len() <= 64
             && !text.starts_with('-')
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if fits { Ok(Self(text)) } else { Err(BadRunId(text)) }
     }
 

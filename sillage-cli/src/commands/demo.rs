@@ -41,12 +41,20 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
         Some(folder) => fs::create_dir(folder).map(|()| folder.clone()),
         None => fresh_folder(),
     };
-    let unwritable = |error| Failure::writing(arguments.folder.as_deref().unwrap_or(&std::env::temp_dir()), &error);
+    let unwritable = |error| {
+        Failure::writing(
+            arguments.folder.as_deref().unwrap_or(&std::env::temp_dir()),
+            &error,
+        )
+    };
     let folder = folder.and_then(fs::canonicalize).map_err(unwritable)?;
     let repository = folder.join("greeter");
     make_repository(&repository)?;
     let settings = settings(&folder)?;
-    output.line(output.paint(Tone::Strong, "This is a demo: its agents are scripted, and no model is asked."))?;
+    output.line(output.paint(
+        Tone::Strong,
+        "This is a demo: its agents are scripted, and no model is asked.",
+    ))?;
     output.line("The agent process, the repository, its worktrees, commits and merges are real.\n")?;
     let exit = drive::block_on(async {
         let data = folder.join("data");
@@ -60,14 +68,20 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
         };
         launch(&adapters, &request, true, output).await
     })?;
-    output.line(format_args!("\nLook at it:  git -C {} log --graph --all", repository.display()))?;
+    output.line(format_args!(
+        "\nLook at it:  git -C {} log --graph --all",
+        repository.display()
+    ))?;
     output.line(format_args!("Throw away:  rm -r {}", folder.display()))?;
     Ok(exit)
 }
 
 /// A new folder in the temporary one, which stays when the program ends.
 fn fresh_folder() -> std::io::Result<PathBuf> {
-    let name = format!("sillage-demo-{}", sillage::new_run_id(sillage::core::ports::Clock::now(&sillage::SystemClock)));
+    let name = format!(
+        "sillage-demo-{}",
+        sillage::new_run_id(sillage::core::ports::Clock::now(&sillage::SystemClock))
+    );
     let folder = std::env::temp_dir().join(name);
     fs::create_dir(&folder)?;
     Ok(folder)
@@ -79,26 +93,48 @@ fn make_repository(folder: &Path) -> Result<(), Failure> {
     }
     git(folder, &["init", "--quiet", "--initial-branch=main"])?;
     git(folder, &["add", "--all"])?;
-    git(folder, &["commit", "--quiet", "--message=A greeter that speaks English"])
+    git(
+        folder,
+        &["commit", "--quiet", "--message=A greeter that speaks English"],
+    )
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Result<(), Failure> {
-    let identity = ["-c", "user.name=Sillage demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"];
-    let told = Command::new("git").arg("-C").arg(folder).args(identity).args(arguments).output();
+    let identity = [
+        "-c",
+        "user.name=Sillage demo",
+        "-c",
+        "user.email=demo@localhost",
+        "-c",
+        "commit.gpgSign=false",
+    ];
+    let told = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(identity)
+        .args(arguments)
+        .output();
     let told = told.map_err(|error| Failure::new(Kind::Io, format_args!("cannot run git: {error}")))?;
     if told.status.success() {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&told.stderr).trim().to_owned();
-    Err(Failure::new(Kind::Io, format_args!("git {} failed: {words}", arguments.join(" "))))
+    Err(Failure::new(
+        Kind::Io,
+        format_args!("git {} failed: {words}", arguments.join(" ")),
+    ))
 }
 
 /// Settings whose only agent is this program itself, playing the script.
 fn settings(folder: &Path) -> Result<Settings, Failure> {
     let script = folder.join("script.yaml");
     write(&script, SCRIPT)?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Kind::Io, format_args!("cannot tell where this program is: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(
+            Kind::Io,
+            format_args!("cannot tell where this program is: {error}"),
+        )
+    })?;
     let text = json!({ "agents": [{
         "name": "scripted",
         "command": program,
@@ -107,7 +143,10 @@ fn settings(folder: &Path) -> Result<Settings, Failure> {
     }]})
     .to_string();
     write(&folder.join("config.yaml"), &text)?;
-    settings::read(&text).map_err(|faults| Failure::Faulty { file: "config.yaml".to_owned(), faults })
+    settings::read(&text).map_err(|faults| Failure::Faulty {
+        file: "config.yaml".to_owned(),
+        faults,
+    })
 }
 
 fn write(path: &Path, content: &str) -> Result<(), Failure> {

@@ -18,7 +18,8 @@ pub(crate) struct Words {
 
 /// Plays a script as an agent on standard input and output. Does not come back: its exit code is the script's.
 pub(crate) fn scripted_agent(words: Words) -> Result<Exit, Failure> {
-    let arguments = scripted_agent::Args::parse(words.words).map_err(|words| Failure::new(Kind::Usage, words))?;
+    let arguments =
+        scripted_agent::Args::parse(words.words).map_err(|words| Failure::new(Kind::Usage, words))?;
     Ok(Exit::Other(scripted_agent::run(&arguments)))
 }
 

@@ -34,7 +34,10 @@ pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> R
             Ok(handle) => drive::to_its_end(&adapters, handle, output).await,
             Err(EngineError::Refused(Refused::NothingLeft(_))) => {
                 let over = adapters.engine().load(&run).await?;
-                output.line(format_args!("run {run} is {}: nothing is left to resume", over.word()))?;
+                output.line(format_args!(
+                    "run {run} is {}: nothing is left to resume",
+                    over.word()
+                ))?;
                 drive::outcome(&over, output)
             }
             Err(error) => Err(error.into()),

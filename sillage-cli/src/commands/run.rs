@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use sillage::core::ports::Clock as _;
 use sillage::core::ports::runtime::PermissionPolicy;
 use sillage::core::ports::store::Which;
-use sillage::core::ports::Clock as _;
 use sillage::core::run::RunDefinition;
 use sillage::{LaunchRequest, SystemClock, new_run_id, prepare};
 
@@ -86,20 +86,36 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
     let title = output.paint(Tone::Strong, visible(&definition.task.title));
     let agents = definition.task.agents.len();
     let s = if agents == 1 { "" } else { "s" };
-    output.line(format_args!("{title}: {agents} agent{s}, at most {} at once", definition.parallel))?;
+    output.line(format_args!(
+        "{title}: {agents} agent{s}, at most {} at once",
+        definition.parallel
+    ))?;
     match &definition.repository {
         Some(repository) => {
             let base: String = repository.base.chars().take(12).collect();
             let on = repository.branch.as_deref().unwrap_or("a detached head");
             let root = repository.root.to_string_lossy();
-            output.line(format_args!("  repository {} at {base} ({})", visible(&root), visible(on)))?;
+            output.line(format_args!(
+                "  repository {} at {base} ({})",
+                visible(&root),
+                visible(on)
+            ))?;
             let separate = definition.worktrees.iter().filter(|has| **has).count();
-            output.line(format_args!("  worktrees  {separate} of {agents}; merged into {}", definition.integration_branch()))?;
+            output.line(format_args!(
+                "  worktrees  {separate} of {agents}; merged into {}",
+                definition.integration_branch()
+            ))?;
         }
-        None => output.line("  repository none: agents work in the folder itself, and nothing is committed")?,
+        None => {
+            output.line("  repository none: agents work in the folder itself, and nothing is committed")?
+        }
     }
     for warning in warnings {
-        output.line(format_args!("  {}: {}", output.paint(Tone::Warning, "warning"), visible(warning)))?;
+        output.line(format_args!(
+            "  {}: {}",
+            output.paint(Tone::Warning, "warning"),
+            visible(warning)
+        ))?;
     }
     Ok(())
 }
@@ -115,7 +131,10 @@ async fn mention_resumable(
         run.task_file == definition.task_file && !matches!(run.state.as_str(), "complete" | "partial")
     });
     if let Some(earlier) = earlier {
-        let words = format!("run {} of this task is {}; `sillage resume {}` goes on with it", earlier.run, earlier.state, earlier.run);
+        let words = format!(
+            "run {} of this task is {}; `sillage resume {}` goes on with it",
+            earlier.run, earlier.state, earlier.run
+        );
         output.line(format_args!("  {}: {words}", output.paint(Tone::Warning, "note")))?;
     }
     Ok(())

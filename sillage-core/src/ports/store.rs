@@ -34,7 +34,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Damaged`] naming run and position when an event's checksum is wrong: no event of the page is
     /// then returned.
-    async fn read(&self, run: &RunId, from: Seq, max_bytes: usize) -> Result<Vec<(Seq, Vec<u8>)>, StoreError>;
+    async fn read(&self, run: &RunId, from: Seq, max_bytes: usize)
+    -> Result<Vec<(Seq, Vec<u8>)>, StoreError>;
 
     /// Summaries of runs, newest launch first. Costs what it returns: `Unfinished` does not visit finished runs.
     ///
@@ -131,7 +132,9 @@ pub enum Which {
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process holds the store.
-    #[error("the store {path} is held by {program} (pid {pid} on {host}): stop it, or use another data folder")]
+    #[error(
+        "the store {path} is held by {program} (pid {pid} on {host}): stop it, or use another data folder"
+    )]
     Held {
         /// The store's folder.
         path: PathBuf,

@@ -20,14 +20,26 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
     let folder = definition.folder_in(path);
     let folders = definition.folders_in(path);
     let parents: Vec<(u32, &Report)> = reports_upstream(run, step).collect();
-    let files: Vec<PathBuf> = parents.iter().map(|(parent, _)| full_report_file(run, *parent)).collect();
-    let links: Vec<Vec<PortLink<'_>>> = parents.iter().map(|(parent, _)| named_links(run, *parent, step)).collect();
+    let files: Vec<PathBuf> = parents
+        .iter()
+        .map(|(parent, _)| full_report_file(run, *parent))
+        .collect();
+    let links: Vec<Vec<PortLink<'_>>> = parents
+        .iter()
+        .map(|(parent, _)| named_links(run, *parent, step))
+        .collect();
     let upstream: Vec<Upstream<'_>> = parents
         .iter()
         .zip(files.iter().zip(&links))
         .map(|((parent, report), (full, ports))| {
             let from = &definition.task.agents[*parent as usize];
-            Upstream { agent: &from.id, title: from.title.as_deref(), report, full, ports }
+            Upstream {
+                agent: &from.id,
+                title: from.title.as_deref(),
+                report,
+                full,
+                ports,
+            }
         })
         .collect();
     message::compose(&MessageParts {
@@ -40,7 +52,9 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
         worktree_branch: worktree.map(|w| w.branch.as_str()),
         upstream: &upstream,
         reports_budget: definition.policy.report_budget,
-        time_left: agent.max_duration.map(|most| most.saturating_sub(state.worked(now))),
+        time_left: agent
+            .max_duration
+            .map(|most| most.saturating_sub(state.worked(now))),
         form: Form::Report,
     })
 }
@@ -52,7 +66,12 @@ pub(super) fn continuation(run: &Run, step: StepIndex) -> String {
          If your mission is done, answer with your report only. Otherwise go on from where you were, without doing \
          again what is done, and end with your report.\n\n",
     );
-    write_form(&mut text, &Expected { outputs: &run.agent(step).outputs });
+    write_form(
+        &mut text,
+        &Expected {
+            outputs: &run.agent(step).outputs,
+        },
+    );
     text
 }
 
@@ -72,17 +91,24 @@ fn reports_upstream(run: &Run, step: StepIndex) -> impl Iterator<Item = (u32, &R
 }
 
 fn full_report_file(run: &Run, step: u32) -> PathBuf {
-    run.definition.step_files(&run.definition.task.agents[step as usize].id).join("report.json")
+    run.definition
+        .step_files(&run.definition.task.agents[step as usize].id)
+        .join("report.json")
 }
 
 /// The links between the two that name an output or an input.
 fn named_links(run: &Run, from: u32, to: StepIndex) -> Vec<PortLink<'_>> {
-    let Some(links) = run.named_links.get(&to.0) else { return Vec::new() };
+    let Some(links) = run.named_links.get(&to.0) else {
+        return Vec::new();
+    };
     links
         .iter()
         .map(|link| &run.definition.task.links[*link])
         .filter(|link| link.from.agent == from)
-        .map(|link| PortLink { output: link.from.name.as_deref(), input: link.to.name.as_deref() })
+        .map(|link| PortLink {
+            output: link.from.name.as_deref(),
+            input: link.to.name.as_deref(),
+        })
         .collect()
 }
 

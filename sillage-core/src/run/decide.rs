@@ -20,7 +20,12 @@ impl Run {
     /// # Errors
     /// [`Refused`] for a command that makes no sense in the run's state.
     pub fn decide(&self, now: Timestamp, ids: &mut dyn Ids, input: &Input) -> Result<Vec<Event>, Refused> {
-        let mut decision = Decision { run: self, now, ids, events: Vec::new() };
+        let mut decision = Decision {
+            run: self,
+            now,
+            ids,
+            events: Vec::new(),
+        };
         match input {
             Input::Command(command) => decision.command(*command)?,
             Input::EngineStarted { pid } => decision.engine_started(*pid),
@@ -30,9 +35,21 @@ impl Run {
             Input::Restarted { step, result } => decision.restarted(*step, result),
             Input::Opened { session, result } => decision.opened(*session, result),
             Input::Found { session, result } => decision.found(*session, result),
-            Input::NotSent { session, message, error } => decision.not_sent(*session, *message, error),
-            Input::Answered { session, message, answer } => decision.answered(*session, *message, answer),
-            Input::Failed { session, message, error } => decision.failed(*session, *message, error),
+            Input::NotSent {
+                session,
+                message,
+                error,
+            } => decision.not_sent(*session, *message, error),
+            Input::Answered {
+                session,
+                message,
+                answer,
+            } => decision.answered(*session, *message, answer),
+            Input::Failed {
+                session,
+                message,
+                error,
+            } => decision.failed(*session, *message, error),
             Input::UsageCounted { session, usage } => decision.usage(*session, *usage),
             Input::Closed { session, result } => decision.closed(*session, result),
             Input::Verified { step, result } => decision.verified(*step, result),
@@ -60,7 +77,9 @@ impl Decision<'_> {
     fn command(&mut self, command: Command) -> Result<(), Refused> {
         match (command, self.run.stage) {
             (Command::Stop, Stage::Running) => self.say(Event::StopAsked { forced: false }),
-            (Command::Stop, Stage::Stopping { forced: false, .. }) => self.say(Event::StopAsked { forced: true }),
+            (Command::Stop, Stage::Stopping { forced: false, .. }) => {
+                self.say(Event::StopAsked { forced: true })
+            }
             (Command::Stop, Stage::Stopping { forced: true, .. }) => {}
             (Command::Stop, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
             (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
@@ -84,7 +103,11 @@ impl Decision<'_> {
     fn owner(&self, session: ClientSessionId) -> Option<(StepIndex, &Step)> {
         let step = *self.run.live.get(&session)?;
         let state = &self.run.steps[step.position()];
-        state.session.as_deref().is_some_and(|s| s.id() == session).then_some((step, state))
+        state
+            .session
+            .as_deref()
+            .is_some_and(|s| s.id() == session)
+            .then_some((step, state))
     }
 
     fn in_phase(&self, step: StepIndex, phase: &Phase) -> bool {
@@ -98,7 +121,10 @@ impl Decision<'_> {
     /// The step cannot go on. Work in a worktree is committed on its branch before the step ends, once the session
     /// that may still write there is closed.
     fn fail(&mut self, step: StepIndex, class: FailureClass, words: impl Into<String>) {
-        let failure = Failure { class, words: words.into() };
+        let failure = Failure {
+            class,
+            words: words.into(),
+        };
         let state = &self.run.steps[step.position()];
         if state.worktree().is_some() && state.session.is_some() {
             self.say(Event::StepFailing { step, failure });
@@ -114,7 +140,10 @@ impl Decision<'_> {
                 FailureClass::Workspace
             }
         };
-        let failure = Failure { class, words: error.to_string() };
+        let failure = Failure {
+            class,
+            words: error.to_string(),
+        };
         self.end(step, StepEnd::Failed(Box::new(failure)));
     }
 }

@@ -146,12 +146,25 @@ impl RunDefinition {
         };
         let mut read: Vec<_> = self.folders.read.iter().map(moved).collect();
         // A folder above the repository stays readable as it is: only its part in the repository moves.
-        read.extend(self.folders.read.iter().filter(|f| repository.root.starts_with(f) && **f != repository.root).cloned());
-        Folders { read, write: self.folders.write.iter().map(moved).collect() }
+        read.extend(
+            self.folders
+                .read
+                .iter()
+                .filter(|f| repository.root.starts_with(f) && **f != repository.root)
+                .cloned(),
+        );
+        Folders {
+            read,
+            write: self.folders.write.iter().map(moved).collect(),
+        }
     }
 }
 
 /// `join` with an empty path adds a slash; this does not.
 fn join_place(folder: &Path, place: &Path) -> PathBuf {
-    if place.as_os_str().is_empty() { folder.to_path_buf() } else { folder.join(place) }
+    if place.as_os_str().is_empty() {
+        folder.to_path_buf()
+    } else {
+        folder.join(place)
+    }
 }

@@ -102,12 +102,20 @@ impl Run {
             }
             EffectKey::Send(step, _) => self.sending(step),
             EffectKey::Verify(step) => Some(Effect::Verify {
-                folder: self.definition.folder_in(self.step(step)?.worktree().map(|w| w.path.as_path())),
-                files: self.agent(step).deliverable.as_ref().map(|d| d.files.clone()).unwrap_or_default(),
+                folder: self
+                    .definition
+                    .folder_in(self.step(step)?.worktree().map(|w| w.path.as_path())),
+                files: self
+                    .agent(step)
+                    .deliverable
+                    .as_ref()
+                    .map(|d| d.files.clone())
+                    .unwrap_or_default(),
             }),
-            EffectKey::Commit(step) => {
-                Some(Effect::Commit { worktree: self.worktree_of(step)?, message: self.commit_message(step) })
-            }
+            EffectKey::Commit(step) => Some(Effect::Commit {
+                worktree: self.worktree_of(step)?,
+                message: self.commit_message(step),
+            }),
             EffectKey::Merge(step) => self.merge(step),
             EffectKey::Cancel(_, session) => Some(Effect::Cancel(session)),
             EffectKey::Close(_, session) => Some(Effect::Close(session)),
@@ -139,7 +147,11 @@ impl Run {
             MessagePurpose::Mission => compose::files(self, step),
             MessagePurpose::Correction | MessagePurpose::Continuation => Vec::new(),
         };
-        Some(Effect::Send { session: session.id(), message: session.in_flight.clone()?, files })
+        Some(Effect::Send {
+            session: session.id(),
+            message: session.in_flight.clone()?,
+            files,
+        })
     }
 
     fn merge(&self, step: StepIndex) -> Option<Effect> {
@@ -150,7 +162,12 @@ impl Run {
             into: self.definition.integration_branch(),
             base: repository.base.clone(),
             commit: work.committed.as_ref()?.tip.clone(),
-            message: format!("Merge {} of run {}\n\n{}", self.agent(step).id, self.definition.run, self.trailers(step)),
+            message: format!(
+                "Merge {} of run {}\n\n{}",
+                self.agent(step).id,
+                self.definition.run,
+                self.trailers(step)
+            ),
         }))
     }
 
@@ -170,11 +187,19 @@ impl Run {
             subject.pop();
             subject.push('…');
         }
-        let body = if subject == summary { String::new() } else { format!("{summary}\n\n") };
+        let body = if subject == summary {
+            String::new()
+        } else {
+            format!("{summary}\n\n")
+        };
         format!("{agent}: {subject}\n\n{body}{}", self.trailers(step))
     }
 
     fn trailers(&self, step: StepIndex) -> String {
-        format!("Sillage-Run: {}\nSillage-Agent: {}\n", self.definition.run, self.agent(step).id)
+        format!(
+            "Sillage-Run: {}\nSillage-Agent: {}\n",
+            self.definition.run,
+            self.agent(step).id
+        )
     }
 }

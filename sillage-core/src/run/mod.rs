@@ -95,7 +95,11 @@ impl Run {
     /// The facts that launch a run: the first turn of its log.
     #[must_use]
     pub fn launch(now: Timestamp, definition: RunDefinition) -> Recorded {
-        Recorded { seq: Seq::FIRST, at: now, event: Event::RunCreated(Box::new(definition)) }
+        Recorded {
+            seq: Seq::FIRST,
+            at: now,
+            event: Event::RunCreated(Box::new(definition)),
+        }
     }
 
     /// The run as its log tells it.
@@ -105,7 +109,10 @@ impl Run {
     pub fn replay(log: impl IntoIterator<Item = Recorded>) -> Result<Run, CorruptLog> {
         let mut log = log.into_iter();
         let Some(first) = log.next() else {
-            return Err(CorruptLog { seq: Seq::FIRST, why: "the log is empty".to_owned() });
+            return Err(CorruptLog {
+                seq: Seq::FIRST,
+                why: "the log is empty".to_owned(),
+            });
         };
         let mut run = Run::start(first)?;
         for fact in log {
@@ -120,16 +127,23 @@ impl Run {
     /// [`CorruptLog`] when that is not a launch at position 1.
     pub fn start(first: Recorded) -> Result<Run, CorruptLog> {
         match first {
-            Recorded { seq: Seq::FIRST, at, event: Event::RunCreated(definition) } => {
-                Run::created(at, *definition)
-            }
-            other => Err(CorruptLog { seq: other.seq, why: "a log starts with the run's launch".to_owned() }),
+            Recorded {
+                seq: Seq::FIRST,
+                at,
+                event: Event::RunCreated(definition),
+            } => Run::created(at, *definition),
+            other => Err(CorruptLog {
+                seq: other.seq,
+                why: "a log starts with the run's launch".to_owned(),
+            }),
         }
     }
 
     fn created(at: Timestamp, definition: RunDefinition) -> Result<Run, CorruptLog> {
-        let graph = Graph::of(&definition.task)
-            .map_err(|_| CorruptLog { seq: Seq::FIRST, why: "its links form a cycle".to_owned() })?;
+        let graph = Graph::of(&definition.task).map_err(|_| CorruptLog {
+            seq: Seq::FIRST,
+            why: "its links form a cycle".to_owned(),
+        })?;
         let weights = vec![1; graph.len()];
         let steps: Vec<Step> = (0..u32::try_from(graph.len()).unwrap_or(u32::MAX))
             .map(|node| Step::new(u32::try_from(graph.parents(node).len()).unwrap_or(u32::MAX)))
@@ -191,9 +205,18 @@ impl Run {
         }
     }
 
-    fn believe(&mut self, at: Timestamp, events: Vec<Event>, facts: &mut Vec<Recorded>) -> Result<(), CorruptLog> {
+    fn believe(
+        &mut self,
+        at: Timestamp,
+        events: Vec<Event>,
+        facts: &mut Vec<Recorded>,
+    ) -> Result<(), CorruptLog> {
         for event in events {
-            let fact = Recorded { seq: self.last.next(), at, event };
+            let fact = Recorded {
+                seq: self.last.next(),
+                at,
+                event,
+            };
             self.apply(&fact)?;
             facts.push(fact);
         }
@@ -325,7 +348,10 @@ impl Run {
     /// The step that a live session belongs to.
     #[must_use]
     pub fn step_of(&self, session: ClientSessionId) -> Option<StepIndex> {
-        self.live.get(&session).or_else(|| self.closing.get(&session)).copied()
+        self.live
+            .get(&session)
+            .or_else(|| self.closing.get(&session))
+            .copied()
     }
 
     /// What lists of runs show of it.

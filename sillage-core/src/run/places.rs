@@ -29,14 +29,30 @@ impl Places {
         let mut model = Vec::with_capacity(definition.task.agents.len());
         for agent in &definition.task.agents {
             let index = *known.entry(&agent.model).or_insert_with(|| {
-                let limit = definition.task.limits.models.get(&agent.model).map_or(u32::MAX, |n| n.get());
-                models.push(ModelPlaces { free: limit, ready: BTreeSet::new() });
+                let limit = definition
+                    .task
+                    .limits
+                    .models
+                    .get(&agent.model)
+                    .map_or(u32::MAX, |n| n.get());
+                models.push(ModelPlaces {
+                    free: limit,
+                    ready: BTreeSet::new(),
+                });
                 u32::try_from(models.len() - 1).unwrap_or(u32::MAX)
             });
             model.push(index);
         }
-        let remaining = remaining.into_iter().map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
-        Self { remaining, model, models, free: definition.parallel.get() }
+        let remaining = remaining
+            .into_iter()
+            .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+            .collect();
+        Self {
+            remaining,
+            model,
+            models,
+            free: definition.parallel.get(),
+        }
     }
 
     fn of(&mut self, position: usize) -> &mut ModelPlaces {
@@ -44,7 +60,10 @@ impl Places {
     }
 
     fn key(&self, position: usize) -> (Reverse<u32>, u32) {
-        (Reverse(self.remaining[position]), u32::try_from(position).unwrap_or(u32::MAX))
+        (
+            Reverse(self.remaining[position]),
+            u32::try_from(position).unwrap_or(u32::MAX),
+        )
     }
 
     pub(super) fn ready(&mut self, position: usize) {
@@ -86,7 +105,10 @@ impl Places {
             .collect();
         let mut chosen = Vec::new();
         while free > 0 {
-            let best = heads.iter_mut().filter(|(head, _)| head.is_some()).min_by_key(|(head, _)| *head);
+            let best = heads
+                .iter_mut()
+                .filter(|(head, _)| head.is_some())
+                .min_by_key(|(head, _)| *head);
             let Some((head, rest)) = best else { break };
             chosen.extend(head.map(|(_, position)| position as usize));
             *head = rest.next();

@@ -162,7 +162,9 @@ impl StepSession {
 
     /// Whether `message` is the one being answered.
     pub(super) fn answers(&self, message: ClientMessageId) -> bool {
-        self.in_flight.as_ref().is_some_and(|m| m.client_message_id == message)
+        self.in_flight
+            .as_ref()
+            .is_some_and(|m| m.client_message_id == message)
     }
 }
 
@@ -316,13 +318,19 @@ impl Step {
     /// Time that its sessions spent answering, up to `now`. Waits are not in it.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
-        self.worked + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
+        self.worked
+            + self
+                .working_since
+                .map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Time spent in dated waits, up to `now`.
     #[must_use]
     pub fn waited(&self, now: Timestamp) -> Duration {
-        let over = self.ledger.as_deref().map_or(Duration::ZERO, |ledger| ledger.waited);
+        let over = self
+            .ledger
+            .as_deref()
+            .map_or(Duration::ZERO, |ledger| ledger.waited);
         match &self.phase {
             Phase::Waiting(wait) => over + now.since(wait.since),
             Phase::Pending

@@ -10,7 +10,10 @@ use crate::ports::runtime::{RuntimeError, StopReason};
 use world::{Reply, World, ids, report, task};
 
 fn diamond() -> RunDefinition {
-    task(&["a", "b", "c", "d"], &[("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
+    task(
+        &["a", "b", "c", "d"],
+        &[("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")],
+    )
 }
 
 #[test]
@@ -19,9 +22,17 @@ fn r2_a_diamond_runs_to_complete_and_merges_in_order() {
     let run = world.run_to_end();
     assert_eq!(run.end(), Some(RunEnd::Complete));
     assert_eq!(world.merged, ["a", "b", "c", "d"]);
-    assert!(run.steps().iter().all(|s| s.work().unwrap().merged && s.work().unwrap().removed));
+    assert!(
+        run.steps()
+            .iter()
+            .all(|s| s.work().unwrap().merged && s.work().unwrap().removed)
+    );
     // R18: what follows starts from the integration branch.
-    let bases: Vec<&str> = run.steps().iter().map(|s| s.work().unwrap().worktree.as_ref().unwrap().base.as_str()).collect();
+    let bases: Vec<&str> = run
+        .steps()
+        .iter()
+        .map(|s| s.work().unwrap().worktree.as_ref().unwrap().base.as_str())
+        .collect();
     assert_eq!(bases, ["base", "merge-of-a", "merge-of-a", "merge-of-c"]);
     assert!(world.open.is_empty(), "no session is left");
 }
@@ -50,23 +61,40 @@ fn r3_longest_remaining_path_starts_first_then_the_order_of_the_definition() {
 #[test]
 fn w17_f1_a_refused_report_is_corrected_in_the_same_session() {
     let mut world = World::new(task(&["a"], &[]));
-    world.script("a", [Reply::text("no report here"), Reply::text(&report("complete"))]);
+    world.script(
+        "a",
+        [Reply::text("no report here"), Reply::text(&report("complete"))],
+    );
     let run = world.run_to_end();
     assert_eq!(run.end(), Some(RunEnd::Complete));
-    assert_eq!((world.sessions_opened, run.step(StepIndex(0)).unwrap().corrections()), (1, 1));
+    assert_eq!(
+        (
+            world.sessions_opened,
+            run.step(StepIndex(0)).unwrap().corrections()
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
 fn w17_f2_a_third_refusal_fails_the_step_with_every_attempt_kept() {
     let mut world = World::new(task(&["a", "b"], &[("a", "b")]));
-    world.script("a", vec![Reply::text(r#"{"outcome": "complete", "summary": 3}"#); 3]);
+    world.script(
+        "a",
+        vec![Reply::text(r#"{"outcome": "complete", "summary": 3}"#); 3],
+    );
     let run = world.run_to_end();
     assert_eq!(run.end(), Some(RunEnd::Failed));
     assert_eq!(world.answers(), 3);
-    let Some(StepEnd::Failed(failure)) = run.step(StepIndex(0)).unwrap().end() else { panic!("a failed") };
+    let Some(StepEnd::Failed(failure)) = run.step(StepIndex(0)).unwrap().end() else {
+        panic!("a failed")
+    };
     assert_eq!(failure.class, FailureClass::ReportRefused);
     assert!(failure.words.contains("summary"), "{}", failure.words);
-    assert_eq!(run.step(StepIndex(1)).unwrap().end(), Some(&StepEnd::NotRun(StepIndex(0))));
+    assert_eq!(
+        run.step(StepIndex(1)).unwrap().end(),
+        Some(&StepEnd::NotRun(StepIndex(0)))
+    );
 }
 
 #[test]
@@ -83,11 +111,23 @@ fn w18_blocked_stops_its_descendants_only_and_partial_lets_them_run() {
 #[test]
 fn r1_a_failure_leaves_the_rest_and_resume_asks_only_what_did_not_succeed() {
     let mut world = World::new(task(&["a", "b", "c", "d"], &[("a", "b"), ("b", "c")]));
-    let permanent = RuntimeError::Permanent { words: "model refused".to_owned() };
-    world.script("b", [Reply::Error(permanent.clone()), Reply::Error(permanent), Reply::text(&report("complete"))]);
+    let permanent = RuntimeError::Permanent {
+        words: "model refused".to_owned(),
+    };
+    world.script(
+        "b",
+        [
+            Reply::Error(permanent.clone()),
+            Reply::Error(permanent),
+            Reply::text(&report("complete")),
+        ],
+    );
     let run = world.run_to_end();
     assert_eq!(run.end(), Some(RunEnd::Failed));
-    assert_eq!(run.steps().iter().map(Step::word).collect::<Vec<_>>(), ["complete", "failed", "not_run", "complete"]);
+    assert_eq!(
+        run.steps().iter().map(Step::word).collect::<Vec<_>>(),
+        ["complete", "failed", "not_run", "complete"]
+    );
     let run = world.resume(run);
     assert_eq!(run.end(), Some(RunEnd::Failed));
     let run = world.resume(run);
@@ -100,12 +140,30 @@ fn r1_a_failure_leaves_the_rest_and_resume_asks_only_what_did_not_succeed() {
 #[test]
 fn r7_a_temporary_error_waits_doubling_and_goes_on_in_the_same_session() {
     let mut world = World::new(task(&["a"], &[]));
-    let busy = || Reply::Error(RuntimeError::Temporary { words: "529 overloaded".to_owned(), retry_after: None });
-    world.script("a", [busy(), busy(), busy(), busy(), busy(), Reply::text(&report("complete"))]);
+    let busy = || {
+        Reply::Error(RuntimeError::Temporary {
+            words: "529 overloaded".to_owned(),
+            retry_after: None,
+        })
+    };
+    world.script(
+        "a",
+        [
+            busy(),
+            busy(),
+            busy(),
+            busy(),
+            busy(),
+            Reply::text(&report("complete")),
+        ],
+    );
     let start = world.now;
     let run = world.run_to_end();
     assert_eq!(run.end(), Some(RunEnd::Complete));
-    assert_eq!(world.now.since(start), Duration::from_secs(30 + 60 + 120 + 240 + 240));
+    assert_eq!(
+        world.now.since(start),
+        Duration::from_secs(30 + 60 + 120 + 240 + 240)
+    );
     assert_eq!(world.sessions_opened, 1);
     let step = run.step(StepIndex(0)).unwrap();
     assert_eq!(step.ledger().unwrap().waits, 5);
@@ -121,7 +179,9 @@ fn r11_max_duration_fails_the_step_and_commits_what_it_left() {
     let mut world = World::new(definition);
     world.script("a", [Reply::Silence]);
     let run = world.run_to_end();
-    let Some(StepEnd::Failed(failure)) = run.step(StepIndex(0)).unwrap().end() else { panic!("a failed") };
+    let Some(StepEnd::Failed(failure)) = run.step(StepIndex(0)).unwrap().end() else {
+        panic!("a failed")
+    };
     assert_eq!(failure.class, FailureClass::TimedOut);
     let work = run.step(StepIndex(0)).unwrap().work().unwrap();
     assert!(work.committed.is_some() && !work.merged);
@@ -150,7 +210,10 @@ fn r4_stop_cancels_waits_closes_and_leaves_everything_resumable() {
 #[test]
 fn p8_a_missing_deliverable_goes_back_to_the_agent() {
     let mut definition = task(&["a"], &[]);
-    let deliverable = crate::task::Deliverable { text: None, files: vec!["out.md".into()] };
+    let deliverable = crate::task::Deliverable {
+        text: None,
+        files: vec!["out.md".into()],
+    };
     Arc::get_mut(&mut definition.task).unwrap().agents[0].deliverable = Some(deliverable);
     let mut world = World::new(definition);
     world.missing = vec![vec!["out.md".into()], vec![]];
@@ -216,7 +279,11 @@ fn replay_equals_live_and_bytes_give_the_same_facts() {
     let mut world = World::new(diamond().with_repository());
     world.script("b", [Reply::text("oops"), Reply::text(&report("complete"))]);
     let live = world.run_to_end();
-    let bytes: Vec<Vec<u8>> = world.log.iter().map(|fact| codec::encode(fact).unwrap()).collect();
+    let bytes: Vec<Vec<u8>> = world
+        .log
+        .iter()
+        .map(|fact| codec::encode(fact).unwrap())
+        .collect();
     let read: Vec<Recorded> = bytes.iter().map(|bytes| codec::decode(bytes).unwrap()).collect();
     assert_eq!(read, world.log);
     let replayed = Run::replay(read).unwrap();

@@ -31,11 +31,23 @@ pub fn worktrees(task: &Task, graph: &Graph, parallel: u32) -> Vec<bool> {
 /// Whether the mission asks for commits or branches, in English or French.
 fn speaks_of_commits(agent: &AgentDefinition) -> bool {
     const WORDS: [&str; 12] = [
-        "commit", "commits", "committed", "branch", "branches", "rebase", "cherry-pick", "worktree", "commite",
-        "committer", "branche", "merge",
+        "commit",
+        "commits",
+        "committed",
+        "branch",
+        "branches",
+        "rebase",
+        "cherry-pick",
+        "worktree",
+        "commite",
+        "committer",
+        "branche",
+        "merge",
     ];
     let words = agent.mission.split(|c: char| !(c.is_alphanumeric() || c == '-'));
-    words.into_iter().any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    words
+        .into_iter()
+        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 #[cfg(test)]
@@ -57,7 +69,10 @@ mod tests {
         assert_eq!(decided(&chain, |_| {}, 4), [false, false, false]);
         assert_eq!(decided(&[("a", "b"), ("a", "c")], |_| {}, 4), [false, true, true]);
         assert_eq!(decided(&[("a", "c"), ("b", "c")], |_| {}, 4), [true, true, true]);
-        assert_eq!(decided(&[("a", "c"), ("b", "c")], |_| {}, 1), [false, false, false]);
+        assert_eq!(
+            decided(&[("a", "c"), ("b", "c")], |_| {}, 1),
+            [false, false, false]
+        );
     }
 
     #[test]

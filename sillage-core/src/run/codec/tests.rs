@@ -9,7 +9,9 @@ use crate::fault::{Fault, FaultCode};
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::ports::runtime::{Answer, MessageRequest, OpenedSession, SessionRequest, StopReason, Usage};
 use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
-use crate::report::{Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report};
+use crate::report::{
+    Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
+};
 use crate::run::tests::world;
 use crate::run::{Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, WaitCause};
 use crate::time::Timestamp;
@@ -25,7 +27,10 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
         let bytes = bytes(line.rsplit(' ').next().unwrap());
         assert_eq!(decode(&bytes).unwrap(), sample);
     }
-    assert_eq!(golden, written, "an event's bytes changed, or a sample has no golden line: add lines, never change one");
+    assert_eq!(
+        golden, written,
+        "an event's bytes changed, or a sample has no golden line: add lines, never change one"
+    );
 }
 
 #[test]
@@ -40,7 +45,8 @@ fn an_event_of_tomorrow_is_refused_by_name_and_never_skipped() {
     let mut bytes = encode(&samples()[0]).unwrap();
     bytes[0] = 2;
     assert!(matches!(decode(&bytes), Err(CodecError::Newer(2))));
-    let unknown = rmp_serde::to_vec_named(&serde_json::json!({ "seq": 1, "at": 0, "event": "step_danced" })).unwrap();
+    let unknown =
+        rmp_serde::to_vec_named(&serde_json::json!({ "seq": 1, "at": 0, "event": "step_danced" })).unwrap();
     let error = decode(&[&[1], unknown.as_slice()].concat()).unwrap_err();
     assert!(error.to_string().contains("step_danced"), "{error}");
     assert!(matches!(decode(&[]), Err(CodecError::Empty)));
@@ -56,10 +62,14 @@ proptest::proptest! {
 }
 
 fn kind(fact: &Recorded) -> String {
-    match serde_json::to_value(&fact.event).unwrap() {
-        serde_json::Value::String(kind) => kind,
-        serde_json::Value::Object(fields) => fields.keys().next().unwrap().clone(),
-        other => panic!("{other}"),
+    let value = serde_json::to_value(&fact.event).unwrap();
+    match value.as_str() {
+        Some(kind) => kind.to_owned(),
+        None => value
+            .as_object()
+            .and_then(|fields| fields.keys().next())
+            .unwrap()
+            .clone(),
     }
 }
 
@@ -83,14 +93,23 @@ fn samples() -> Vec<Recorded> {
     let step = StepIndex(1);
     let session = ClientSessionId(uuid::Uuid::from_u128(7));
     let message = ClientMessageId(uuid::Uuid::from_u128(8));
-    let opened = OpenedSession { native: Some("n-1".into()), agent: "claude".into(), pid: Some(42) };
+    let opened = OpenedSession {
+        native: Some("n-1".into()),
+        agent: "claude".into(),
+        pid: Some(42),
+    };
     let worktree = Worktree {
         repository: PathBuf::from("/repo"),
         path: PathBuf::from("/data/wt"),
         branch: "sillage/steps/r1/b".into(),
         base: "b".repeat(40),
     };
-    let usage = Usage { input_tokens: Some(10), cost_micros: Some(5), currency: Some(*b"USD"), ..Usage::default() };
+    let usage = Usage {
+        input_tokens: Some(10),
+        cost_micros: Some(5),
+        currency: Some(*b"USD"),
+        ..Usage::default()
+    };
     let fault = Fault {
         code: FaultCode::BadValue,
         message: "`passing` is not a status".into(),
@@ -100,48 +119,144 @@ fn samples() -> Vec<Recorded> {
         suggestion: Some("passed".into()),
     };
     let events = vec![
-        Event::RunCreated(Box::new(world::task(&["a", "b"], &[("a", "b")]).with_repository())),
+        Event::RunCreated(Box::new(
+            world::task(&["a", "b"], &[("a", "b")]).with_repository(),
+        )),
         Event::EngineStarted { pid: 9 },
         Event::StopAsked { forced: true },
         Event::ResumeAsked,
         Event::RunEnded { end: RunEnd::Partial },
         Event::StepStarted { step },
-        Event::WorktreePlanned { step, branch: worktree.branch.clone(), base: worktree.base.clone() },
-        Event::WorktreeReady { step, worktree: worktree.clone() },
-        Event::WorktreeRestarted { step, worktree: worktree.clone(), rescued: Some("refs/sillage/rescue/r1/b/1".into()) },
-        Event::SessionPlanned { step, request: Box::new(request(session)) },
-        Event::SessionOpened { step, session, opened: opened.clone() },
-        Event::SessionFound { step, session, opened },
-        Event::SessionLost { step, session, words: "unknown session".into() },
-        Event::SessionClosed { step, session, trouble: Some("process 42 could not be stopped".into()) },
+        Event::WorktreePlanned {
+            step,
+            branch: worktree.branch.clone(),
+            base: worktree.base.clone(),
+        },
+        Event::WorktreeReady {
+            step,
+            worktree: worktree.clone(),
+        },
+        Event::WorktreeRestarted {
+            step,
+            worktree: worktree.clone(),
+            rescued: Some("refs/sillage/rescue/r1/b/1".into()),
+        },
+        Event::SessionPlanned {
+            step,
+            request: Box::new(request(session)),
+        },
+        Event::SessionOpened {
+            step,
+            session,
+            opened: opened.clone(),
+        },
+        Event::SessionFound {
+            step,
+            session,
+            opened,
+        },
+        Event::SessionLost {
+            step,
+            session,
+            words: "unknown session".into(),
+        },
+        Event::SessionClosed {
+            step,
+            session,
+            trouble: Some("process 42 could not be stopped".into()),
+        },
         Event::UsageCounted { step, session, usage },
         Event::MessagePlanned {
             step,
             session,
             purpose: MessagePurpose::Mission,
-            message: MessageRequest { client_message_id: message, text: "Été\n".into() },
+            message: MessageRequest {
+                client_message_id: message,
+                text: "Été\n".into(),
+            },
         },
-        Event::Answered { step, message, answer: Answer { text: "{}".into(), stop: StopReason::Other("x".into()), usage } },
-        Event::ReportFound { step, report: Box::new(report()) },
-        Event::ReportRefused { step, faults: vec![fault] },
-        Event::ReportAccepted { step, report: Box::new(report()) },
-        Event::WaitStarted { step, cause: WaitCause::Quota, until: Timestamp(9), words: "later".into(), resend: true },
+        Event::Answered {
+            step,
+            message,
+            answer: Answer {
+                text: "{}".into(),
+                stop: StopReason::Other("x".into()),
+                usage,
+            },
+        },
+        Event::ReportFound {
+            step,
+            report: Box::new(report()),
+        },
+        Event::ReportRefused {
+            step,
+            faults: vec![fault],
+        },
+        Event::ReportAccepted {
+            step,
+            report: Box::new(report()),
+        },
+        Event::WaitStarted {
+            step,
+            cause: WaitCause::Quota,
+            until: Timestamp(9),
+            words: "later".into(),
+            resend: true,
+        },
         Event::WaitEnded { step },
-        Event::StepFailing { step, failure: Failure { class: FailureClass::TimedOut, words: "2h".into() } },
-        Event::WorkCommitted { step, work: committed() },
-        Event::MergePlanned { step, onto: "c".repeat(40) },
-        Event::Merged { step, tip: "d".repeat(40) },
-        Event::MergeConflicted { step, files: vec!["src/lib.rs".into()] },
-        Event::StepEnded { step, end: StepEnd::NotRun(StepIndex(0)) },
-        Event::StepEnded { step, end: StepEnd::Complete },
+        Event::StepFailing {
+            step,
+            failure: Failure {
+                class: FailureClass::TimedOut,
+                words: "2h".into(),
+            },
+        },
+        Event::WorkCommitted {
+            step,
+            work: committed(),
+        },
+        Event::MergePlanned {
+            step,
+            onto: "c".repeat(40),
+        },
+        Event::Merged {
+            step,
+            tip: "d".repeat(40),
+        },
+        Event::MergeConflicted {
+            step,
+            files: vec!["src/lib.rs".into()],
+        },
         Event::StepEnded {
             step,
-            end: StepEnd::Failed(Box::new(Failure { class: FailureClass::AgentLost, words: "exit 1".into() })),
+            end: StepEnd::NotRun(StepIndex(0)),
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::Complete,
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::Failed(Box::new(Failure {
+                class: FailureClass::AgentLost,
+                words: "exit 1".into(),
+            })),
         },
         Event::WorktreeRemoved { step },
-        Event::WorktreeHeld { step, holds: vec![Hold::Files(vec!["a".into()]), Hold::Commits(2), Hold::Process(3)] },
+        Event::WorktreeHeld {
+            step,
+            holds: vec![Hold::Files(vec!["a".into()]), Hold::Commits(2), Hold::Process(3)],
+        },
     ];
-    events.into_iter().zip(1..).map(|(event, seq)| Recorded { seq: Seq(seq), at: Timestamp(1_700_000_000_000), event }).collect()
+    events
+        .into_iter()
+        .zip(1..)
+        .map(|(event, seq)| Recorded {
+            seq: Seq(seq),
+            at: Timestamp(1_700_000_000_000),
+            event,
+        })
+        .collect()
 }
 
 fn request(session: ClientSessionId) -> SessionRequest {
@@ -150,24 +265,48 @@ fn request(session: ClientSessionId) -> SessionRequest {
         model: "opus".into(),
         effort: "high".into(),
         workspace: PathBuf::from("/data/wt"),
-        filesystem_scope: crate::folders::Folders { read: vec!["/docs".into()], write: vec!["/data/wt".into()] },
+        filesystem_scope: crate::folders::Folders {
+            read: vec!["/docs".into()],
+            write: vec!["/data/wt".into()],
+        },
         permissions: crate::ports::runtime::PermissionPolicy::AllowInFolders,
         autocompact_tokens: Some(300_000),
     }
 }
 
 fn committed() -> Committed {
-    Committed { tip: "e".repeat(40), commits: 2, diff: DiffStat { files: 1, insertions: 3, deletions: 4 } }
+    Committed {
+        tip: "e".repeat(40),
+        commits: 2,
+        diff: DiffStat {
+            files: 1,
+            insertions: 3,
+            deletions: 4,
+        },
+    }
 }
 
 fn report() -> Report {
     Report {
         outcome: Outcome::Partial,
         summary: "Half.".into(),
-        decisions: vec![Decision { title: "Keep".into(), why: Some("less".into()) }],
-        checks: vec![Check { kind: CheckKind::UnitTest, status: CheckStatus::NotRun, detail: None }],
-        blockers: vec![Blocker { title: "Access".into(), needs: Some("a key".into()) }],
-        references: vec![Reference { kind: ReferenceKind::File, value: "a.md".into() }],
+        decisions: vec![Decision {
+            title: "Keep".into(),
+            why: Some("less".into()),
+        }],
+        checks: vec![Check {
+            kind: CheckKind::UnitTest,
+            status: CheckStatus::NotRun,
+            detail: None,
+        }],
+        blockers: vec![Blocker {
+            title: "Access".into(),
+            needs: Some("a key".into()),
+        }],
+        references: vec![Reference {
+            kind: ReferenceKind::File,
+            value: "a.md".into(),
+        }],
         outputs: [("findings".to_owned(), "none".to_owned())].into(),
         next_action: Some("Ask".into()),
     }

@@ -24,11 +24,15 @@ impl Decision<'_> {
 
     /// Whether the step's report, accepted before or just now, names blockers.
     fn is_held_up(&self, step: StepIndex) -> bool {
-        let just_now = self.events.iter().rev().find_map(|event| match event {
-            Event::ReportAccepted { step: of, report } if *of == step => Some(report.as_ref()),
-            _ => None,
+        let just_now = self.events.iter().rev().find_map(|event| {
+            let Event::ReportAccepted { step: of, report } = event else {
+                return None;
+            };
+            (*of == step).then_some(report.as_ref())
         });
-        just_now.or(self.run.steps[step.position()].report()).is_some_and(|r| !r.blockers.is_empty())
+        just_now
+            .or(self.run.steps[step.position()].report())
+            .is_some_and(|r| !r.blockers.is_empty())
     }
 
     fn end_descendants(&mut self, because: StepIndex) {
@@ -38,7 +42,10 @@ impl Decision<'_> {
             if !seen.insert(child) || self.run.steps[child as usize].phase != Phase::Pending {
                 continue;
             }
-            self.say(Event::StepEnded { step: StepIndex(child), end: StepEnd::NotRun(because) });
+            self.say(Event::StepEnded {
+                step: StepIndex(child),
+                end: StepEnd::NotRun(because),
+            });
             left.extend_from_slice(self.run.graph.children(child));
         }
     }
@@ -58,20 +65,19 @@ impl Decision<'_> {
         let mut live: Vec<StepIndex> = run.live.values().copied().collect();
         live.sort_unstable();
         for step in live {
-            match &run.steps[step.position()].phase {
-                phase if phase.holds_place() => {
-                    at_work = true;
-                    if forced {
-                        self.end(step, StepEnd::Cancelled);
-                    }
-                }
-                Phase::Waiting(_) | Phase::Ready => self.end(step, StepEnd::Cancelled),
-                _ => {}
+            let phase = &run.steps[step.position()].phase;
+            at_work |= phase.holds_place();
+            let resting = matches!(phase, Phase::Waiting(_) | Phase::Ready);
+            if resting || (forced && phase.holds_place()) {
+                self.end(step, StepEnd::Cancelled);
             }
         }
         // Worktrees being made have no session yet.
         let leasing = run.outbox.iter().any(|key| {
-            matches!(key, crate::run::EffectKey::Lease(_) | crate::run::EffectKey::Restart(_))
+            matches!(
+                key,
+                crate::run::EffectKey::Lease(_) | crate::run::EffectKey::Restart(_)
+            )
         });
         let busy = at_work || (!forced && (leasing || run.ending_now() > 0));
         if !busy && run.closing.is_empty() && self.events.is_empty() {

@@ -29,17 +29,24 @@ impl Decision<'_> {
     }
 
     fn due_timers(&mut self) {
-        let due: Vec<StepIndex> =
-            self.run.timers.iter().take_while(|(at, _)| *at <= self.now).map(|(_, step)| *step).collect();
+        let due: Vec<StepIndex> = self
+            .run
+            .timers
+            .iter()
+            .take_while(|(at, _)| *at <= self.now)
+            .map(|(_, step)| *step)
+            .collect();
         for step in due {
-            match &self.run.steps[step.position()].phase {
-                Phase::Waiting(_) => self.say(Event::WaitEnded { step }),
-                Phase::Prompted => {
-                    let most = self.run.agent(step).max_duration.unwrap_or_default();
-                    let words = format!("its max_duration of {} of work is used up", crate::time::human(most));
-                    self.fail(step, FailureClass::TimedOut, words);
-                }
-                _ => {}
+            let phase = &self.run.steps[step.position()].phase;
+            if matches!(phase, Phase::Waiting(_)) {
+                self.say(Event::WaitEnded { step });
+            } else if *phase == Phase::Prompted {
+                let most = self.run.agent(step).max_duration.unwrap_or_default();
+                let words = format!(
+                    "its max_duration of {} of work is used up",
+                    crate::time::human(most)
+                );
+                self.fail(step, FailureClass::TimedOut, words);
             }
         }
     }
@@ -71,7 +78,9 @@ impl Decision<'_> {
     }
 
     fn plan_worktree(&mut self, step: StepIndex) {
-        let Some(repository) = &self.run.definition.repository else { return };
+        let Some(repository) = &self.run.definition.repository else {
+            return;
+        };
         // A downstream agent starts from the work of its upstreams (R18).
         let base = self.run.tip.clone().unwrap_or_else(|| repository.base.clone());
         let branch = self.run.definition.step_branch(&self.run.agent(step).id);
@@ -81,14 +90,18 @@ impl Decision<'_> {
     pub(super) fn plan_session(&mut self, step: StepIndex, worktree: Option<&Worktree>) {
         let client_session_id = self.ids.session();
         let request = session_request(self.run, step, worktree, client_session_id);
-        self.say(Event::SessionPlanned { step, request: Box::new(request) });
+        self.say(Event::SessionPlanned {
+            step,
+            request: Box::new(request),
+        });
     }
 
     fn next_merge(&mut self) {
         if self.run.merging.is_some() {
             return;
         }
-        let (Some(step), Some(repository)) = (self.run.merge_queue.front(), &self.run.definition.repository) else {
+        let (Some(step), Some(repository)) = (self.run.merge_queue.front(), &self.run.definition.repository)
+        else {
             return;
         };
         let onto = self.run.tip.clone().unwrap_or_else(|| repository.base.clone());
@@ -107,8 +120,14 @@ fn session_request(
     let path = worktree.map(|w| w.path.as_path());
     let mut filesystem_scope = definition.folders_in(path);
     // Where the full reports of the agents upstream are (W14).
-    let upstream = run.graph.parents(step.0).iter().map(|parent| run.agent(StepIndex(*parent)));
-    filesystem_scope.read.extend(upstream.map(|agent| definition.step_files(&agent.id)));
+    let upstream = run
+        .graph
+        .parents(step.0)
+        .iter()
+        .map(|parent| run.agent(StepIndex(*parent)));
+    filesystem_scope
+        .read
+        .extend(upstream.map(|agent| definition.step_files(&agent.id)));
     SessionRequest {
         client_session_id,
         model: agent.model.clone(),

@@ -17,13 +17,19 @@ const REPLAYED: &str = "replayed";
 
 impl Decision<'_> {
     pub(super) fn opened(&mut self, session: ClientSessionId, result: &Result<OpenedSession, RuntimeError>) {
-        let Some((step, state)) = self.owner(session) else { return };
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
         if state.phase != Phase::Opening {
             return;
         }
         match result {
             Ok(opened) => {
-                self.say(Event::SessionOpened { step, session, opened: opened.clone() });
+                self.say(Event::SessionOpened {
+                    step,
+                    session,
+                    opened: opened.clone(),
+                });
                 if self.is_stopping() {
                     self.end(step, StepEnd::Cancelled);
                 } else {
@@ -35,18 +41,28 @@ impl Decision<'_> {
     }
 
     pub(super) fn found(&mut self, session: ClientSessionId, result: &Result<FoundSession, RuntimeError>) {
-        let Some((step, state)) = self.owner(session) else { return };
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
         if state.phase != Phase::Finding {
             return;
         }
         match result {
             Ok(found) => {
                 let in_flight = state.session.as_deref().and_then(|s| s.in_flight.clone());
-                self.say(Event::SessionFound { step, session, opened: found.opened.clone() });
+                self.say(Event::SessionFound {
+                    step,
+                    session,
+                    opened: found.opened.clone(),
+                });
                 self.after_finding(step, found, in_flight);
             }
             Err(RuntimeError::Lost { words }) => {
-                self.say(Event::SessionLost { step, session, words: words.clone() });
+                self.say(Event::SessionLost {
+                    step,
+                    session,
+                    words: words.clone(),
+                });
                 if self.is_stopping() {
                     self.end(step, StepEnd::Cancelled);
                 }
@@ -59,12 +75,23 @@ impl Decision<'_> {
         if self.is_stopping() {
             return self.end(step, StepEnd::Cancelled);
         }
-        let prompted = self.run.steps[step.position()].session.as_deref().is_some_and(|s| s.prompted);
+        let prompted = self.run.steps[step.position()]
+            .session
+            .as_deref()
+            .is_some_and(|s| s.prompted);
         match (&found.in_flight, in_flight) {
             (MessageFate::Replayed(text), Some(message)) => {
                 let stop = StopReason::Other(REPLAYED.to_owned());
-                let answer = Answer { text: text.clone(), stop, usage: Usage::default() };
-                self.say(Event::Answered { step, message: message.client_message_id, answer: answer.clone() });
+                let answer = Answer {
+                    text: text.clone(),
+                    stop,
+                    usage: Usage::default(),
+                };
+                self.say(Event::Answered {
+                    step,
+                    message: message.client_message_id,
+                    answer: answer.clone(),
+                });
                 match self.read_report(step, &answer) {
                     Ok(report) => self.judge(step, report),
                     // What was answered may be half of it: the agent is asked to go on, which costs no correction.
@@ -79,8 +106,15 @@ impl Decision<'_> {
         }
     }
 
-    pub(super) fn not_sent(&mut self, session: ClientSessionId, message: ClientMessageId, error: &RuntimeError) {
-        let Some((step, state)) = self.owner(session) else { return };
+    pub(super) fn not_sent(
+        &mut self,
+        session: ClientSessionId,
+        message: ClientMessageId,
+        error: &RuntimeError,
+    ) {
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
         if state.phase == Phase::Prompted && state.session.as_deref().is_some_and(|s| s.answers(message)) {
             self.setback(step, error, true);
         }
@@ -92,7 +126,9 @@ impl Decision<'_> {
         message: Option<ClientMessageId>,
         error: &RuntimeError,
     ) {
-        let Some((step, state)) = self.owner(session) else { return };
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
         let concerns = match (message, state.session.as_deref()) {
             (Some(message), Some(session)) => session.answers(message),
             (None, Some(session)) => session.in_flight.is_some(),
@@ -104,14 +140,22 @@ impl Decision<'_> {
     }
 
     pub(super) fn usage(&mut self, session: ClientSessionId, usage: Usage) {
-        let Some(step) = self.run.step_of(session) else { return };
+        let Some(step) = self.run.step_of(session) else {
+            return;
+        };
         self.say(Event::UsageCounted { step, session, usage });
     }
 
     pub(super) fn closed(&mut self, session: ClientSessionId, result: &Result<(), RuntimeError>) {
-        let Some(step) = self.run.closing.get(&session).copied() else { return };
+        let Some(step) = self.run.closing.get(&session).copied() else {
+            return;
+        };
         let trouble = result.as_ref().err().map(ToString::to_string);
-        self.say(Event::SessionClosed { step, session, trouble });
+        self.say(Event::SessionClosed {
+            step,
+            session,
+            trouble,
+        });
     }
 
     /// Bad news of a session, by class (R7–R9). `resend`: the message in flight, if any, was not accepted.
@@ -124,21 +168,42 @@ impl Decision<'_> {
             RuntimeError::Temporary { retry_after, .. } => {
                 let tries = self.run.steps[step.position()].tries;
                 let policy = &self.run.definition.policy;
-                if policy.attempts.is_some_and(|most| u32::from(tries) + 1 >= most.get()) {
+                if policy
+                    .attempts
+                    .is_some_and(|most| u32::from(tries) + 1 >= most.get())
+                {
                     return self.fail(step, FailureClass::Attempts, words);
                 }
                 let wait = backoff(policy.backoff_first, policy.backoff_most, tries, *retry_after);
                 let until = self.now.plus(wait);
-                self.say(Event::WaitStarted { step, cause: WaitCause::Backoff, until, words, resend });
+                self.say(Event::WaitStarted {
+                    step,
+                    cause: WaitCause::Backoff,
+                    until,
+                    words,
+                    resend,
+                });
             }
             RuntimeError::Quota { resets_at, .. } => {
                 let later = self.now.plus(self.run.definition.policy.gate_retry);
                 let until = resets_at.filter(|at| *at > self.now).unwrap_or(later);
-                self.say(Event::WaitStarted { step, cause: WaitCause::Quota, until, words, resend });
+                self.say(Event::WaitStarted {
+                    step,
+                    cause: WaitCause::Quota,
+                    until,
+                    words,
+                    resend,
+                });
             }
             RuntimeError::SignIn { .. } => {
                 let until = self.now.plus(self.run.definition.policy.gate_retry);
-                self.say(Event::WaitStarted { step, cause: WaitCause::SignIn, until, words, resend });
+                self.say(Event::WaitStarted {
+                    step,
+                    cause: WaitCause::SignIn,
+                    until,
+                    words,
+                    resend,
+                });
             }
             RuntimeError::Conflict { .. } => self.fail(step, FailureClass::Conflict, words),
             RuntimeError::Lost { .. } => self.fail(step, FailureClass::AgentLost, words),
@@ -149,11 +214,17 @@ impl Decision<'_> {
     }
 
     pub(super) fn answered(&mut self, session: ClientSessionId, message: ClientMessageId, answer: &Answer) {
-        let Some((step, state)) = self.owner(session) else { return };
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
         if state.phase != Phase::Prompted || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
             return;
         }
-        self.say(Event::Answered { step, message, answer: answer.clone() });
+        self.say(Event::Answered {
+            step,
+            message,
+            answer: answer.clone(),
+        });
         match &answer.stop {
             StopReason::Cancelled if self.is_stopping() => self.end(step, StepEnd::Cancelled),
             StopReason::Refusal => self.fail(step, FailureClass::Permanent, refusal(answer)),
@@ -170,15 +241,25 @@ impl Decision<'_> {
 
     fn read_report(&self, step: StepIndex, answer: &Answer) -> Result<Report, Vec<crate::fault::Fault>> {
         let agent = self.run.agent(step);
-        let expected = report::Expected { outputs: &agent.outputs };
+        let expected = report::Expected {
+            outputs: &agent.outputs,
+        };
         report::read(&answer.text, &expected, answer.stop == StopReason::MaxTokens)
     }
 
     /// A well-formed report: the files that it promises are looked at before it is believed.
     fn judge(&mut self, step: StepIndex, report: Report) {
-        let files = self.run.agent(step).deliverable.as_ref().is_some_and(|d| !d.files.is_empty());
+        let files = self
+            .run
+            .agent(step)
+            .deliverable
+            .as_ref()
+            .is_some_and(|d| !d.files.is_empty());
         if files && report.outcome == report::Outcome::Complete {
-            self.say(Event::ReportFound { step, report: Box::new(report) });
+            self.say(Event::ReportFound {
+                step,
+                report: Box::new(report),
+            });
         } else {
             self.accept(step, report);
         }
@@ -187,43 +268,70 @@ impl Decision<'_> {
     /// The report goes back to its agent in the same session, twice at most (W17).
     pub(super) fn refuse(&mut self, step: StepIndex, faults: Vec<crate::fault::Fault>) {
         let corrections = self.run.steps[step.position()].corrections;
-        self.say(Event::ReportRefused { step, faults: faults.clone() });
+        self.say(Event::ReportRefused {
+            step,
+            faults: faults.clone(),
+        });
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
         } else if corrections < self.run.definition.policy.corrections {
-            let expected = report::Expected { outputs: &self.run.agent(step).outputs };
+            let expected = report::Expected {
+                outputs: &self.run.agent(step).outputs,
+            };
             let text = report::correction(&faults, u32::from(corrections) + 1, &expected);
             self.plan_message(step, MessagePurpose::Correction, Some(text));
         } else {
             let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            let words = format!("its report was refused {} times, at last for: {}", corrections + 1, all.join("; "));
+            let words = format!(
+                "its report was refused {} times, at last for: {}",
+                corrections + 1,
+                all.join("; ")
+            );
             self.fail(step, FailureClass::ReportRefused, words);
         }
     }
 
     pub(super) fn plan_message(&mut self, step: StepIndex, purpose: MessagePurpose, text: Option<String>) {
         // The session may have been planned in this very decision's past only: it is in the state already.
-        let Some(session) = self.run.steps[step.position()].session.as_deref() else { return };
+        let Some(session) = self.run.steps[step.position()].session.as_deref() else {
+            return;
+        };
         let session = session.id();
         let text = text.unwrap_or_else(|| match purpose {
             MessagePurpose::Mission => compose::mission(self.run, step, self.now),
-            MessagePurpose::Correction | MessagePurpose::Continuation => compose::continuation(self.run, step),
+            MessagePurpose::Correction | MessagePurpose::Continuation => {
+                compose::continuation(self.run, step)
+            }
         });
-        let message = MessageRequest { client_message_id: self.ids.message(), text };
-        self.say(Event::MessagePlanned { step, session, purpose, message });
+        let message = MessageRequest {
+            client_message_id: self.ids.message(),
+            text,
+        };
+        self.say(Event::MessagePlanned {
+            step,
+            session,
+            purpose,
+            message,
+        });
     }
 }
 
 /// 30 s, then double, never over 240 s by default; a longer `Retry-After` is honoured (R7).
 fn backoff(first: Duration, most: Duration, tries: u16, retry_after: Option<Duration>) -> Duration {
-    let doubled = 1u32.checked_shl(u32::from(tries)).and_then(|factor| first.checked_mul(factor));
+    let doubled = 1u32
+        .checked_shl(u32::from(tries))
+        .and_then(|factor| first.checked_mul(factor));
     let wait = doubled.unwrap_or(most).min(most);
     retry_after.map_or(wait, |asked| asked.max(wait))
 }
 
 fn refusal(answer: &Answer) -> String {
     let said = answer.text.trim();
-    if said.is_empty() { "the model refused, without a word".to_owned() } else { format!("the model refused: {said}") }
+    if said.is_empty() {
+        "the model refused, without a word".to_owned()
+    } else {
+        format!("the model refused: {said}")
+    }
 }
 
 #[cfg(test)]
@@ -233,10 +341,18 @@ mod tests {
     #[test]
     fn r7_backoff_doubles_to_its_bound_and_honours_a_longer_retry_after() {
         let (first, most) = (Duration::from_secs(30), Duration::from_secs(240));
-        let waits: Vec<u64> = (0..6).map(|tries| backoff(first, most, tries, None).as_secs()).collect();
+        let waits: Vec<u64> = (0..6)
+            .map(|tries| backoff(first, most, tries, None).as_secs())
+            .collect();
         assert_eq!(waits, [30, 60, 120, 240, 240, 240]);
         assert_eq!(backoff(first, most, u16::MAX, None), most);
-        assert_eq!(backoff(first, most, 0, Some(Duration::from_secs(900))).as_secs(), 900);
-        assert_eq!(backoff(first, most, 2, Some(Duration::from_secs(1))).as_secs(), 120);
+        assert_eq!(
+            backoff(first, most, 0, Some(Duration::from_secs(900))).as_secs(),
+            900
+        );
+        assert_eq!(
+            backoff(first, most, 2, Some(Duration::from_secs(1))).as_secs(),
+            120
+        );
     }
 }

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use super::Decision;
 use crate::id::StepIndex;
-use crate::ports::workspace::{
-    Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree,
-};
+use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
 use crate::run::event::{Event, StepEnd};
@@ -19,7 +17,10 @@ impl Decision<'_> {
         }
         match result {
             Ok(worktree) => {
-                self.say(Event::WorktreeReady { step, worktree: worktree.clone() });
+                self.say(Event::WorktreeReady {
+                    step,
+                    worktree: worktree.clone(),
+                });
                 self.open_in(step, worktree);
             }
             Err(error) => self.fail_in_workspace(step, error),
@@ -32,7 +33,11 @@ impl Decision<'_> {
         }
         match result {
             Ok(Restarted { worktree, rescued }) => {
-                let event = Event::WorktreeRestarted { step, worktree: worktree.clone(), rescued: rescued.clone() };
+                let event = Event::WorktreeRestarted {
+                    step,
+                    worktree: worktree.clone(),
+                    rescued: rescued.clone(),
+                };
                 self.say(event);
                 self.open_in(step, worktree);
             }
@@ -49,12 +54,23 @@ impl Decision<'_> {
     }
 
     pub(super) fn verified(&mut self, step: StepIndex, result: &Result<Vec<PathBuf>, WorkspaceError>) {
-        let Some(state) = self.run.step(step).filter(|state| state.phase == Phase::Verifying) else { return };
-        let Some(report) = state.report.as_deref().cloned() else { return };
+        let Some(state) = self
+            .run
+            .step(step)
+            .filter(|state| state.phase == Phase::Verifying)
+        else {
+            return;
+        };
+        let Some(report) = state.report.as_deref().cloned() else {
+            return;
+        };
         match result {
             Ok(missing) if missing.is_empty() => self.accept(step, report),
             Ok(missing) => {
-                let faults = missing.iter().map(|file| missing_deliverable(file, false)).collect();
+                let faults = missing
+                    .iter()
+                    .map(|file| missing_deliverable(file, false))
+                    .collect();
                 self.refuse(step, faults);
             }
             Err(error) => self.fail_in_workspace(step, error),
@@ -63,18 +79,26 @@ impl Decision<'_> {
 
     pub(super) fn accept(&mut self, step: StepIndex, report: Report) {
         let outcome = report.outcome;
-        self.say(Event::ReportAccepted { step, report: Box::new(report) });
+        self.say(Event::ReportAccepted {
+            step,
+            report: Box::new(report),
+        });
         if self.run.steps[step.position()].worktree().is_none() {
             self.end(step, end_of(outcome));
         }
     }
 
     pub(super) fn committed(&mut self, step: StepIndex, result: &Result<Committed, WorkspaceError>) {
-        let Some(Phase::Committing(end)) = self.run.step(step).map(|state| &state.phase) else { return };
+        let Some(Phase::Committing(end)) = self.run.step(step).map(|state| &state.phase) else {
+            return;
+        };
         let end = end.clone();
         match (result, &end) {
             (Ok(work), _) => {
-                self.say(Event::WorkCommitted { step, work: work.clone() });
+                self.say(Event::WorkCommitted {
+                    step,
+                    work: work.clone(),
+                });
                 let to_merge = work.commits > 0 && matches!(end, StepEnd::Complete | StepEnd::Partial);
                 if !to_merge {
                     self.end(step, end);
@@ -87,15 +111,23 @@ impl Decision<'_> {
     }
 
     pub(super) fn merged(&mut self, step: StepIndex, result: &Result<MergeOutcome, WorkspaceError>) {
-        let Some(Phase::Merging(end)) = self.run.step(step).map(|state| &state.phase) else { return };
+        let Some(Phase::Merging(end)) = self.run.step(step).map(|state| &state.phase) else {
+            return;
+        };
         let end = end.clone();
         match result {
             Ok(MergeOutcome::Merged(tip)) => {
-                self.say(Event::Merged { step, tip: tip.clone() });
+                self.say(Event::Merged {
+                    step,
+                    tip: tip.clone(),
+                });
                 self.end(step, end);
             }
             Ok(MergeOutcome::Conflict(files)) => {
-                self.say(Event::MergeConflicted { step, files: files.clone() });
+                self.say(Event::MergeConflicted {
+                    step,
+                    files: files.clone(),
+                });
                 self.end(step, StepEnd::Partial);
             }
             Err(error) => self.fail_in_workspace(step, error),
@@ -108,9 +140,15 @@ impl Decision<'_> {
         }
         match result {
             Ok(Removal::Removed) => self.say(Event::WorktreeRemoved { step }),
-            Ok(Removal::Held(holds)) => self.say(Event::WorktreeHeld { step, holds: holds.clone() }),
+            Ok(Removal::Held(holds)) => self.say(Event::WorktreeHeld {
+                step,
+                holds: holds.clone(),
+            }),
             // It could not be looked at: it stays, and the list of worktrees tells why when it is asked.
-            Err(_) => self.say(Event::WorktreeHeld { step, holds: Vec::new() }),
+            Err(_) => self.say(Event::WorktreeHeld {
+                step,
+                holds: Vec::new(),
+            }),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::folders::Folders;
 use crate::id::{ClientMessageId, ClientSessionId, RunId};
 use crate::ports::Ids;
-use crate::ports::runtime::{Answer, FoundSession, MessageFate, OpenedSession, RuntimeError, StopReason, Usage};
+use crate::ports::runtime::{
+    Answer, FoundSession, MessageFate, OpenedSession, RuntimeError, StopReason, Usage,
+};
 use crate::ports::workspace::{Committed, DiffStat, MergeOutcome, Removal, Restarted, Worktree};
 use crate::run::{
     Command, Effect, EffectKey, Event, Input, Recorded, Run, RunDefinition, RunPolicy, RunRepository,
@@ -30,7 +32,11 @@ impl Reply {
 }
 
 pub(crate) fn report(outcome: &str) -> String {
-    let blockers = if outcome == "blocked" { r#", "blockers": ["x"]"# } else { "" };
+    let blockers = if outcome == "blocked" {
+        r#", "blockers": ["x"]"#
+    } else {
+        ""
+    };
     format!(r#"{{"outcome": "{outcome}", "summary": "ok"{blockers}}}"#)
 }
 
@@ -51,7 +57,10 @@ pub(crate) fn ids(seed: u128) -> impl Ids {
 
 pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
     let index = |id: &str| u32::try_from(agents.iter().position(|a| *a == id).unwrap()).unwrap();
-    let port = |id: &str| Port { agent: index(id), name: None };
+    let port = |id: &str| Port {
+        agent: index(id),
+        name: None,
+    };
     let agent = |id: &&str| AgentDefinition {
         id: (*id).to_owned(),
         title: None,
@@ -77,7 +86,13 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         check: None,
         autocompact: Default::default(),
         agents: agents.iter().map(agent).collect(),
-        links: links.iter().map(|(from, to)| Link { from: port(from), to: port(to) }).collect(),
+        links: links
+            .iter()
+            .map(|(from, to)| Link {
+                from: port(from),
+                to: port(to),
+            })
+            .collect(),
     };
     RunDefinition {
         run: RunId::new("r1").unwrap(),
@@ -85,7 +100,10 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         task_file: None,
         task_version: 1,
         project: None,
-        folders: Folders { read: vec![], write: vec![PathBuf::from("/repo")] },
+        folders: Folders {
+            read: vec![],
+            write: vec![PathBuf::from("/repo")],
+        },
         step_folder: PathBuf::from("/repo"),
         repository: None,
         worktrees: vec![],
@@ -161,7 +179,8 @@ impl World {
     }
 
     pub(crate) fn script(&mut self, agent: &str, replies: impl IntoIterator<Item = Reply>) {
-        self.scripts.insert(agent.to_owned(), replies.into_iter().collect());
+        self.scripts
+            .insert(agent.to_owned(), replies.into_iter().collect());
     }
 
     pub(crate) fn start(&mut self) -> Run {
@@ -176,7 +195,11 @@ impl World {
     fn turn(&mut self, run: &mut Run, inputs: Vec<Input>) {
         self.inputs.extend(inputs.clone());
         let turn = run.turn(self.now, &mut *self.ids, inputs).unwrap();
-        let at_work = run.steps().iter().filter(|step| step.phase().holds_place()).count();
+        let at_work = run
+            .steps()
+            .iter()
+            .filter(|step| step.phase().holds_place())
+            .count();
         self.most_at_work = self.most_at_work.max(at_work);
         if !turn.facts.is_empty() {
             self.log.extend(turn.facts);
@@ -199,9 +222,15 @@ impl World {
                 return;
             }
             self.done.retain(|key| run.outbox().contains(key));
-            let mut wanted: Vec<EffectKey> = run.outbox().iter().filter(|key| !self.done.contains(key)).collect();
+            let mut wanted: Vec<EffectKey> = run
+                .outbox()
+                .iter()
+                .filter(|key| !self.done.contains(key))
+                .collect();
             wanted.sort();
-            let Some(key) = wanted.first().copied() else { return };
+            let Some(key) = wanted.first().copied() else {
+                return;
+            };
             let effect = run.effect(key).unwrap();
             if let Some(input) = self.carry_out(run, key, effect) {
                 self.turn(run, vec![input]);
@@ -217,7 +246,10 @@ impl World {
             if run.end().is_some() {
                 return run;
             }
-            self.now = run.deadline().expect("a run that is not over has something to wait for").max(self.now);
+            self.now = run
+                .deadline()
+                .expect("a run that is not over has something to wait for")
+                .max(self.now);
             self.turn(&mut run, vec![]);
         }
     }
@@ -265,7 +297,11 @@ impl World {
     }
 
     fn carry_out(&mut self, run: &Run, key: EffectKey, effect: Effect) -> Option<Input> {
-        let opened = |agent: &str| OpenedSession { native: Some("n".into()), agent: agent.to_owned(), pid: Some(1) };
+        let opened = |agent: &str| OpenedSession {
+            native: Some("n".into()),
+            agent: agent.to_owned(),
+            pid: Some(1),
+        };
         match (key, effect) {
             (EffectKey::Lease(step), Effect::Lease(wish)) => {
                 let worktree = Worktree {
@@ -274,18 +310,28 @@ impl World {
                     branch: wish.branch,
                     base: wish.base,
                 };
-                Some(Input::Leased { step, result: Ok(worktree) })
+                Some(Input::Leased {
+                    step,
+                    result: Ok(worktree),
+                })
             }
-            (EffectKey::Restart(step), Effect::Restart { worktree, .. }) => {
-                Some(Input::Restarted { step, result: Ok(Restarted { worktree, rescued: None }) })
-            }
+            (EffectKey::Restart(step), Effect::Restart { worktree, .. }) => Some(Input::Restarted {
+                step,
+                result: Ok(Restarted {
+                    worktree,
+                    rescued: None,
+                }),
+            }),
             (EffectKey::Open(_, session), Effect::Open(_)) => {
                 let agent = Self::agent_of(run, session);
                 if self.opened.insert(session) {
                     self.sessions_opened += 1;
                 }
                 self.open.insert(session, agent.clone());
-                Some(Input::Opened { session, result: Ok(opened(&agent)) })
+                Some(Input::Opened {
+                    session,
+                    result: Ok(opened(&agent)),
+                })
             }
             (EffectKey::Find(_, session), Effect::Find { in_flight, .. }) => {
                 let agent = Self::agent_of(run, session);
@@ -297,42 +343,85 @@ impl World {
                     }
                     (Some(_), _) => MessageFate::NotReceived,
                 };
-                let found = FoundSession { opened: opened(&agent), restarted: true, in_flight: fate };
-                Some(Input::Found { session, result: Ok(found) })
+                let found = FoundSession {
+                    opened: opened(&agent),
+                    restarted: true,
+                    in_flight: fate,
+                };
+                Some(Input::Found {
+                    session,
+                    result: Ok(found),
+                })
             }
             (EffectKey::Send(_, id), Effect::Send { session, message, .. }) => {
                 let agent = self.open.get(&session).cloned()?;
                 self.texts.push(message.text.clone());
                 self.sent.push((id, agent.clone()));
                 let default = || Reply::text(&report("complete"));
-                let reply = self.scripts.get_mut(&agent).and_then(VecDeque::pop_front).unwrap_or_else(default);
+                let reply = self
+                    .scripts
+                    .get_mut(&agent)
+                    .and_then(VecDeque::pop_front)
+                    .unwrap_or_else(default);
                 match reply {
                     Reply::Silence => None,
-                    Reply::Error(error) => Some(Input::Failed { session, message: Some(id), error }),
+                    Reply::Error(error) => Some(Input::Failed {
+                        session,
+                        message: Some(id),
+                        error,
+                    }),
                     Reply::Answer(text, stop) => {
                         self.history.insert(session, (id, text.clone()));
-                        let answer = Answer { text, stop, usage: Usage::default() };
-                        Some(Input::Answered { session, message: id, answer })
+                        let answer = Answer {
+                            text,
+                            stop,
+                            usage: Usage::default(),
+                        };
+                        Some(Input::Answered {
+                            session,
+                            message: id,
+                            answer,
+                        })
                     }
                 }
             }
             (EffectKey::Verify(step), Effect::Verify { .. }) => {
-                let missing = if self.missing.is_empty() { vec![] } else { self.missing.remove(0) };
-                Some(Input::Verified { step, result: Ok(missing) })
+                let missing = if self.missing.is_empty() {
+                    vec![]
+                } else {
+                    self.missing.remove(0)
+                };
+                Some(Input::Verified {
+                    step,
+                    result: Ok(missing),
+                })
             }
             (EffectKey::Commit(step), Effect::Commit { .. }) => {
                 let tip = format!("commit-of-{}", run.agent(step).id);
-                let work = Committed { tip, commits: 1, diff: DiffStat::default() };
-                Some(Input::Committed { step, result: Ok(work) })
+                let work = Committed {
+                    tip,
+                    commits: 1,
+                    diff: DiffStat::default(),
+                };
+                Some(Input::Committed {
+                    step,
+                    result: Ok(work),
+                })
             }
             (EffectKey::Merge(step), Effect::Merge(_)) => {
                 let agent = run.agent(step).id.clone();
                 if self.conflicts.contains(&agent) {
-                    return Some(Input::Merged { step, result: Ok(MergeOutcome::Conflict(vec!["f".into()])) });
+                    return Some(Input::Merged {
+                        step,
+                        result: Ok(MergeOutcome::Conflict(vec!["f".into()])),
+                    });
                 }
                 let tip = format!("merge-of-{agent}");
                 self.merged.push(agent);
-                Some(Input::Merged { step, result: Ok(MergeOutcome::Merged(tip)) })
+                Some(Input::Merged {
+                    step,
+                    result: Ok(MergeOutcome::Merged(tip)),
+                })
             }
             (EffectKey::Cancel(..), Effect::Cancel(_)) => {
                 self.cancelled += 1;
@@ -340,11 +429,15 @@ impl World {
             }
             (EffectKey::Close(_, session), Effect::Close(_)) => {
                 self.open.remove(&session);
-                Some(Input::Closed { session, result: Ok(()) })
+                Some(Input::Closed {
+                    session,
+                    result: Ok(()),
+                })
             }
-            (EffectKey::Remove(step), Effect::Remove { .. }) => {
-                Some(Input::Removed { step, result: Ok(Removal::Removed) })
-            }
+            (EffectKey::Remove(step), Effect::Remove { .. }) => Some(Input::Removed {
+                step,
+                result: Ok(Removal::Removed),
+            }),
             (key, effect) => panic!("{key:?} asks for {effect:?}"),
         }
     }
@@ -358,11 +451,17 @@ impl World {
     }
 
     pub(crate) fn answers(&self) -> usize {
-        self.log.iter().filter(|fact| matches!(fact.event, Event::Answered { .. })).count()
+        self.log
+            .iter()
+            .filter(|fact| matches!(fact.event, Event::Answered { .. }))
+            .count()
     }
 
     pub(crate) fn accepted_reports(&self) -> usize {
-        self.log.iter().filter(|fact| matches!(fact.event, Event::ReportAccepted { .. })).count()
+        self.log
+            .iter()
+            .filter(|fact| matches!(fact.event, Event::ReportAccepted { .. }))
+            .count()
     }
 
     pub(crate) fn merged_once(&self) -> Vec<&str> {
