@@ -126,7 +126,11 @@ impl Driver {
             return Ok(());
         }
         let first: Seq = turn.facts[0].seq;
-        let bytes = turn.facts.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        let bytes = turn
+            .facts
+            .iter()
+            .map(|fact| encode(&run, fact))
+            .collect::<Result<Vec<_>, _>>()?;
         self.engine
             .store
             .append(&run, first, bytes, &self.run.summary())
@@ -142,16 +146,15 @@ impl Driver {
 
     /// Starts and stops listening to sessions as facts say.
     fn follow_sessions(&mut self, fact: &Recorded) {
-        match &fact.event {
-            Event::SessionOpened { step, session, .. } | Event::SessionFound { step, session, .. } => {
-                self.listen(*step, *session);
-            }
-            Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } => {
-                if let Some(pump) = self.pumps.remove(session) {
-                    pump.abort();
-                }
-            }
-            _ => {}
+        if let Event::SessionOpened { step, session, .. } | Event::SessionFound { step, session, .. } =
+            &fact.event
+        {
+            self.listen(*step, *session);
+        }
+        if let Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } = &fact.event
+            && let Some(pump) = self.pumps.remove(session)
+        {
+            pump.abort();
         }
     }
 
@@ -188,11 +191,10 @@ impl Driver {
         let Some(Some(task)) = self.begun.remove(&key) else {
             return;
         };
-        match key {
-            // A session that is no longer wanted is closed next: nothing may go on opening it.
-            EffectKey::Open(..) | EffectKey::Find(..) => task.abort(),
-            // The rest is safe to finish, and safer than to be cut.
-            _ => {}
+        // A session that is no longer wanted is closed next: nothing may go on opening it. The rest is safe to
+        // finish, and safer than to be cut.
+        if matches!(key, EffectKey::Open(..) | EffectKey::Find(..)) {
+            task.abort();
         }
     }
 

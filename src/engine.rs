@@ -134,9 +134,10 @@ impl Engine {
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn launch(&self, definition: RunDefinition) -> Result<RunHandle, EngineError> {
+        let id = definition.run.clone();
         let launch = Run::launch(self.clock.now(), definition);
-        let bytes = encode(&launch)?;
-        let run = Run::start(launch.clone()).map_err(|source| corrupt(&launch, source))?;
+        let bytes = encode(&id, &launch)?;
+        let run = Run::start(launch).map_err(|source| EngineError::Corrupt { run: id, source })?;
         self.store
             .append(run.id(), Seq::FIRST, vec![bytes], &run.summary())
             .await?;
@@ -227,29 +228,12 @@ pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineErr
     }
 }
 
-pub(crate) fn encode(fact: &Recorded) -> Result<Vec<u8>, EngineError> {
+pub(crate) fn encode(run: &RunId, fact: &Recorded) -> Result<Vec<u8>, EngineError> {
     codec::encode(fact).map_err(|source| EngineError::Codec {
-        run: run_of(fact),
+        run: run.clone(),
         seq: fact.seq,
         source,
     })
-}
-
-fn corrupt(fact: &Recorded, source: CorruptLog) -> EngineError {
-    EngineError::Corrupt {
-        run: run_of(fact),
-        source,
-    }
-}
-
-fn run_of(fact: &Recorded) -> RunId {
-    use sillage_core::run::Event;
-    #[expect(clippy::expect_used, reason = "the text is a run's name")]
-    let unknown = RunId::new("unknown").expect("a well-formed name");
-    match &fact.event {
-        Event::RunCreated(definition) => definition.run.clone(),
-        _ => unknown,
-    }
 }
 
 /// A run that an engine drives. Dropping it changes nothing for the run.

@@ -84,38 +84,41 @@ impl Pump {
 
     fn take(&self, event: &SessionEvent, now: Timestamp, pending: &mut PendingUsage) {
         let session = self.session;
-        match &event.kind {
-            SessionEventKind::Answer { message, answer } => {
-                self.tell_usage(pending, None);
-                self.tell(Input::Answered {
-                    session,
-                    message: *message,
-                    answer: answer.clone(),
-                });
-            }
-            SessionEventKind::Error { message, error } => {
-                self.tell_usage(pending, None);
-                self.tell(Input::Failed {
-                    session,
-                    message: *message,
-                    error: error.clone(),
-                });
-            }
-            SessionEventKind::Usage { usage } => {
-                pending.usage = Some(pending.usage.unwrap_or_default().updated_by(*usage));
-                self.tell_usage(pending, Some(now));
-            }
+        if let SessionEventKind::Usage { usage } = &event.kind {
+            pending.usage = Some(pending.usage.unwrap_or_default().updated_by(*usage));
+            self.tell_usage(pending, Some(now));
+        }
+        let news = match &event.kind {
+            SessionEventKind::Answer { message, answer } => Input::Answered {
+                session,
+                message: *message,
+                answer: answer.clone(),
+            },
+            SessionEventKind::Error { message, error } => Input::Failed {
+                session,
+                message: *message,
+                error: error.clone(),
+            },
             SessionEventKind::Ended => {
-                self.tell_usage(pending, None);
                 let words = "the session ended".to_owned();
-                self.tell(Input::Failed {
+                Input::Failed {
                     session,
                     message: None,
                     error: RuntimeError::Lost { words },
-                });
+                }
             }
-            _ => {}
-        }
+            SessionEventKind::Text { .. }
+            | SessionEventKind::Thought { .. }
+            | SessionEventKind::Tool { .. }
+            | SessionEventKind::Plan { .. }
+            | SessionEventKind::Usage { .. }
+            | SessionEventKind::Permission { .. }
+            | SessionEventKind::PermissionAnswered { .. }
+            | SessionEventKind::Note { .. }
+            | _ => return,
+        };
+        self.tell_usage(pending, None);
+        self.tell(news);
     }
 
     /// Tells the totals, at most once a while unless something is about to end (`now` is none).

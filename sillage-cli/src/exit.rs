@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// What the exit code tells. Documented in the README; scripts rely on it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Exit {
     /// Complete: all that was asked is done.
     Complete,
