@@ -13,9 +13,7 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::{RandomIds, SystemClock};
 use crate::driver::{Driver, Message};
 use crate::feed::{Feed, FeedReader};
-
-/// Bytes of events read from the store at once.
-const PAGE: usize = 4 << 20;
+use crate::follow::read_page;
 
 type IdsSource = Arc<dyn Fn() -> Box<dyn Ids> + Send + Sync>;
 
@@ -205,16 +203,12 @@ pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineErr
     let mut run: Option<Run> = None;
     let mut from = Seq::FIRST;
     loop {
-        let page = store.read(id, from, PAGE).await?;
+        let page = read_page(store, id, from).await?;
         if page.is_empty() {
             return run.ok_or_else(|| EngineError::NoSuchRun(id.clone()));
         }
-        for (seq, bytes) in page {
-            let fact = codec::decode(&bytes).map_err(|source| EngineError::Codec {
-                run: id.clone(),
-                seq,
-                source,
-            })?;
+        for fact in page {
+            from = fact.seq.next();
             let applied = match &mut run {
                 Some(run) => run.apply(&fact),
                 None => Run::start(fact).map(|started| run = Some(started)),
@@ -223,7 +217,6 @@ pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineErr
                 run: id.clone(),
                 source,
             })?;
-            from = seq.next();
         }
     }
 }
@@ -273,6 +266,12 @@ impl RunHandle {
         self.sender
             .send(message)
             .map_err(|_| EngineError::Gone(self.run.clone()))
+    }
+
+    /// Whether nobody drives it any more: it ended, or its engine had to stop.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.ended.borrow().is_some()
     }
 
     /// Waits for its end.

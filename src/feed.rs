@@ -80,6 +80,13 @@ impl Feed {
             .copied()
     }
 
+    /// When each step's session last said or did anything, as far as this engine heard it.
+    #[must_use]
+    pub fn all_heard(&self) -> Vec<(StepIndex, Timestamp)> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.iter().map(|(step, at)| (*step, *at)).collect()
+    }
+
     /// Reads what goes on from now.
     #[must_use]
     pub fn subscribe(&self) -> FeedReader {

@@ -6,23 +6,33 @@
 //! The adapters of the program `sillage` come as default features: [`store`] (sled), [`acp`] (local agents over the
 //! Agent Client Protocol) and [`workspace`] (git).
 
+mod active;
 #[cfg(feature = "acp")]
 mod agents;
 mod clock;
+mod control;
 mod driver;
 mod effects;
 mod engine;
 mod feed;
+mod follow;
 mod launch;
 pub mod project;
 mod pump;
+mod reader;
+#[cfg(all(test, feature = "store"))]
+mod world;
 
+pub use active::ActiveRuns;
 #[cfg(feature = "acp")]
 pub use agents::{BadAgent, agent_commands};
 pub use clock::{RandomIds, SystemClock, new_run_id};
+pub use control::{ControlClient, ControlError, ControlServer};
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
 pub use feed::{Feed, FeedItem, FeedReader};
+pub use follow::{Followed, follow};
 pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, prepare};
+pub use reader::{ReadError, Reader, StopAsked};
 
 #[cfg(feature = "acp")]
 pub use sillage_acp as acp;

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sillage::acp::{AcpRuntime, Options};
+use sillage::core::ports::store::StoreError;
 use sillage::core::ports::{AgentRuntime, Store, Workspace};
 use sillage::core::settings::Settings;
 use sillage::store::SledStore;
@@ -46,15 +48,23 @@ impl Adapters {
     }
 }
 
+/// How long the store is waited for: commands that look at runs hold it for a moment.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Opens the store of a data folder.
 ///
 /// # Errors
 /// When the folder cannot be used or another process holds the store.
 pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
-    Ok(SledStore::open(
-        data.join("store"),
-        sillage::store::Options::default(),
-    )?)
+    let given_up = Instant::now() + PATIENCE;
+    loop {
+        match SledStore::open(data.join("store"), sillage::store::Options::default()) {
+            Err(StoreError::Held { .. }) if Instant::now() < given_up => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return Ok(opened?),
+        }
+    }
 }
 
 fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Failure> {

@@ -61,6 +61,20 @@ pub(crate) enum Command {
     Run(commands::run::Run),
     /// Go on with a run that was cut, stopped or failed.
     Resume(commands::resume::Resume),
+    /// Tell where a run stands, and which runs there are.
+    Status(commands::status::Status),
+    /// Show a run live until it is over.
+    Follow(commands::follow::Follow),
+    /// Ask a run to stop; a second time forces it.
+    Stop(commands::stop::Stop),
+    /// Tell every message that agents were sent, byte for byte, and what they answered.
+    Exchanges(commands::exchanges::Exchanges),
+    /// Tell what happened in a run, and what failed.
+    Journal(commands::journal::Journal),
+    /// Tell what came of a run, the result first.
+    Recap(commands::recap::Recap),
+    /// List the worktrees that are left, and what holds each.
+    Worktrees(commands::worktrees::Worktrees),
     /// Show it all on a throw-away repository, with scripted agents.
     Demo(commands::demo::Demo),
     /// Play a script as an agent.

@@ -4,12 +4,19 @@ pub(crate) mod agents;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod exchanges;
+pub(crate) mod follow;
 pub(crate) mod init;
+pub(crate) mod journal;
 pub(crate) mod processes;
+pub(crate) mod recap;
 pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod worktrees;
 
 use crate::arguments::{Arguments, Command};
 use crate::exit::Exit;
@@ -28,6 +35,13 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Agents(agents) => agents::run(&agents, global, output),
         Command::Run(arguments) => run::run(&arguments, global, output),
         Command::Resume(resume) => resume::run(&resume, global, output),
+        Command::Status(status) => status::run(&status, global, output),
+        Command::Follow(follow) => follow::run(&follow, global, output),
+        Command::Stop(stop) => stop::run(&stop, global, output),
+        Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
+        Command::Journal(journal) => journal::run(&journal, global, output),
+        Command::Recap(recap) => recap::run(&recap, global, output),
+        Command::Worktrees(worktrees) => worktrees::run(&worktrees, global, output),
         Command::Demo(demo) => demo::run(&demo, output),
         Command::ScriptedAgent(words) => processes::scripted_agent(words),
         Command::LaunchAgent(words) => processes::launch_agent(words),

@@ -1,15 +1,18 @@
 //! Showing a run that this process drives, from its launch to its end: progress, signals, the outcome.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use serde::Serialize;
-use sillage::RunHandle;
+use sillage::core::id::Seq;
 use sillage::core::run::{Run, RunEnd};
+use sillage::{ActiveRuns, ControlServer, RunHandle, follow};
 
 use crate::adapters::Adapters;
 use crate::exit::Exit;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, with_causes};
 use crate::output::Output;
+use crate::progress;
 
 /// Runs a command that waits for things.
 ///
@@ -23,9 +26,10 @@ pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> 
     runtime.block_on(command)
 }
 
-/// What a run came to: the last line of `run --json`.
+/// What a run came to: the last line of `run --json`, `resume --json` and `follow --json`.
 #[derive(Debug, Serialize)]
 struct Outcome<'a> {
+    event: &'static str,
     run: &'a str,
     state: &'static str,
     /// The integration branch, where anything was merged.
@@ -35,31 +39,62 @@ struct Outcome<'a> {
 }
 
 /// Shows the run until it is over; the exit code is the run's. A first interrupt asks it to stop, a second forces it.
+/// Meanwhile others may ask about it, and stop it, by the control socket. `known` is the run as it was before this
+/// process took it up; none: it was just launched.
 ///
 /// # Errors
 /// When the engine had to stop before the run's end.
 pub(crate) async fn to_its_end(
     adapters: &Adapters,
     handle: RunHandle,
+    known: Option<Run>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
-    loop {
-        tokio::select! {
-            ended = handle.wait() => {
-                ended.map_err(|error| Failure::from(&*error))?;
-                break;
-            }
-            () = signals.next() => {
-                output.line("stopping: sessions are asked to end what they are doing; again to force it")?;
-                output.flush()?;
-                // The run may have ended meanwhile, which is what was wanted.
-                let _ = handle.stop();
+    let control = listen(adapters, &handle);
+    let from = known.as_ref().map_or(Seq::FIRST, |run| run.last().next());
+    let items = follow(
+        Arc::clone(&adapters.store),
+        handle.id().clone(),
+        Some(handle.clone()),
+        from,
+    );
+    let shown = {
+        let mut showing = std::pin::pin!(progress::show(known, items, output));
+        loop {
+            tokio::select! {
+                shown = &mut showing => break shown,
+                // The run may have ended meanwhile, which is what was wanted. It tells that it stops.
+                () = signals.next() => drop(handle.stop()),
             }
         }
+    };
+    if shown.is_err() {
+        // Nobody can see it any more.
+        drop(handle.stop());
     }
-    let run = adapters.engine().load(handle.id()).await?;
-    outcome(&run, output)
+    let ended = handle.wait().await;
+    if let Some(control) = control {
+        control.close().await;
+    }
+    ended.map_err(|error| Failure::from(&*error))?;
+    match shown? {
+        Some(run) => outcome(&run, output),
+        None => Err(Failure::new(Kind::Defect, "the run ended without having begun")),
+    }
+}
+
+/// Answers others about the run. A run does not fail for want of that.
+fn listen(adapters: &Adapters, handle: &RunHandle) -> Option<ControlServer> {
+    let active = ActiveRuns::new();
+    active.add(handle.clone());
+    match ControlServer::start(&adapters.data, Arc::clone(&adapters.store), active) {
+        Ok(server) => Some(server),
+        Err(error) => {
+            tracing::warn!(error = with_causes(&error), "others cannot ask about this run");
+            None
+        }
+    }
 }
 
 /// Tells what a run came to.
@@ -68,6 +103,7 @@ pub(crate) async fn to_its_end(
 /// When standard output cannot be written to.
 pub(crate) fn outcome(run: &Run, output: &mut Output) -> Result<Exit, Failure> {
     output.json(&Outcome {
+        event: "outcome",
         run: run.id().as_str(),
         state: run.word(),
         branch: run.tip().map(|_| run.definition().integration_branch()),

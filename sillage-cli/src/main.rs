@@ -9,6 +9,8 @@ mod failure;
 mod input;
 mod output;
 mod places;
+mod progress;
+mod reading;
 mod terminal;
 
 use std::io::Write as _;

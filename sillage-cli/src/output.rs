@@ -8,7 +8,7 @@ use serde::Serialize;
 use sillage::core::fault::Fault;
 
 use crate::failure::{Failure, Trouble};
-use crate::terminal::{Terminal, visible};
+use crate::terminal::{Size, Terminal, visible};
 
 /// Where a command writes its answer.
 pub(crate) struct Output {
@@ -72,6 +72,16 @@ impl Output {
         } else {
             text.into_owned()
         }
+    }
+
+    /// Whether a picture can be drawn again in place: for a person, on a terminal.
+    pub(crate) fn draws(&self) -> bool {
+        !self.json && self.terminal.cursor
+    }
+
+    /// What there is room for.
+    pub(crate) fn size(&self) -> Size {
+        Size::now()
     }
 
     /// A line for a person; nothing where the answer is JSON.

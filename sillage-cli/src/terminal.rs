@@ -25,23 +25,45 @@ pub(crate) struct Terminal {
     pub(crate) interactive: bool,
     /// Whether to use colours.
     pub(crate) color: bool,
-    /// Columns.
-    pub(crate) width: usize,
+    /// Whether the cursor can be moved on it.
+    pub(crate) cursor: bool,
 }
 
-/// Columns where no terminal tells.
-const DEFAULT_WIDTH: usize = 100;
+/// How much a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Lines.
+    pub(crate) height: usize,
+}
+
+/// What is assumed where no terminal tells.
+const DEFAULT_SIZE: Size = Size {
+    width: 100,
+    height: 40,
+};
 
 impl Terminal {
     /// Looks at standard output and at the environment.
     pub(crate) fn detect(choice: ColorChoice) -> Self {
         let interactive = std::io::stdout().is_terminal();
-        let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
+        let dumb = std::env::var("TERM").is_ok_and(|name| name == "dumb");
         Terminal {
             interactive,
             color: wants_color(choice, interactive, |name| std::env::var(name).ok()),
-            width,
+            cursor: interactive && !dumb,
         }
+    }
+}
+
+impl Size {
+    /// The terminal's size now: a person may change it at any time.
+    pub(crate) fn now() -> Size {
+        terminal_size::terminal_size().map_or(DEFAULT_SIZE, |(width, height)| Size {
+            width: usize::from(width.0),
+            height: usize::from(height.0),
+        })
     }
 }
 

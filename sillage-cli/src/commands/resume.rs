@@ -30,8 +30,9 @@ pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> R
             Some(run) => run.clone(),
             None => choose(&adapters).await?,
         };
+        let known = adapters.engine().load(&run).await?;
         match adapters.engine().resume(&run).await {
-            Ok(handle) => drive::to_its_end(&adapters, handle, output).await,
+            Ok(handle) => drive::to_its_end(&adapters, handle, Some(known), output).await,
             Err(EngineError::Refused(Refused::NothingLeft(_))) => {
                 let over = adapters.engine().load(&run).await?;
                 output.line(format_args!(

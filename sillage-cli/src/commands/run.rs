@@ -79,7 +79,7 @@ pub(crate) async fn launch(
         return Ok(Exit::Interrupted);
     }
     let handle = adapters.engine().launch(definition).await?;
-    drive::to_its_end(adapters, handle, output).await
+    drive::to_its_end(adapters, handle, None, output).await
 }
 
 fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) -> Result<(), Failure> {

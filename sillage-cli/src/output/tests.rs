@@ -30,7 +30,7 @@ fn written(json: bool, color: bool, write: impl FnOnce(&mut Output) -> io::Resul
     let terminal = Terminal {
         interactive: false,
         color,
-        width: 80,
+        cursor: false,
     };
     write(&mut Output::new(Box::new(sink.clone()), json, terminal)).unwrap();
     let kept = sink.kept.lock().unwrap().clone();
@@ -105,7 +105,7 @@ fn h14_a_reader_that_is_gone_is_no_failure() {
     let terminal = Terminal {
         interactive: false,
         color: false,
-        width: 80,
+        cursor: false,
     };
     let sink = Sink {
         fails: Some(io::ErrorKind::BrokenPipe),
@@ -122,7 +122,7 @@ fn h14_a_full_disk_is_a_failure() {
     let terminal = Terminal {
         interactive: false,
         color: false,
-        width: 80,
+        cursor: false,
     };
     let sink = Sink {
         fails: Some(io::ErrorKind::StorageFull),

@@ -6,6 +6,8 @@ mod check;
 mod init;
 mod readme;
 mod report;
+#[cfg(unix)]
+mod runs;
 mod schema;
 mod usage;
 

@@ -29,3 +29,22 @@ fn the_readmes_task_passes_check_with_the_readmes_settings() {
     let ended = sandbox.run(["check", "--json", "--config", "config.yaml", "task.yaml"]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
 }
+
+#[test]
+fn the_readmes_commands_exist() {
+    let sandbox = Sandbox::new();
+    let readme = readme();
+    let commands: Vec<&str> = readme
+        .split('`')
+        .flat_map(str::lines)
+        .map(str::trim)
+        .filter_map(|line| line.strip_prefix("sillage "))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+        .collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for command in commands {
+        let words = command.split_whitespace().chain(["--help"]);
+        let ended = sandbox.run(words);
+        assert_eq!(ended.code, 0, "sillage {command}: {}", ended.stderr);
+    }
+}

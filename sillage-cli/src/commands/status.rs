@@ -1,0 +1,160 @@
+//! `sillage status`: where a run stands, and which runs there are.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use sillage::core::id::RunId;
+use sillage::core::ports::Clock as _;
+use sillage::core::ports::store::{RunSummary, Which};
+use sillage::core::run::RunView;
+use sillage::core::time::{Timestamp, human};
+use sillage::{Reader, SystemClock};
+
+use crate::arguments::Global;
+use crate::drive;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, Tone};
+use crate::reading::{self, Chosen, Story};
+use crate::terminal::visible;
+
+/// Runs in the list.
+const LISTED: usize = 10;
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+/// The answer for a program. Dates are milliseconds since 1970 in UTC.
+#[derive(Serialize)]
+struct Answer<'a> {
+    ok: bool,
+    run: &'a RunView,
+    /// Whether a process drives it now.
+    driven: bool,
+    /// When each agent was last heard.
+    heard: &'a BTreeMap<String, Timestamp>,
+    /// The newest runs; only where no run was named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    runs: Vec<Listed<'a>>,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    summary: &'a RunSummary,
+    resumable: bool,
+}
+
+/// What was read.
+struct Read {
+    story: Story,
+    driven: Vec<RunId>,
+    runs: Vec<RunSummary>,
+}
+
+/// Tells where the run stands, and the newest runs where none was named.
+pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
+    let data = global.data_folder()?;
+    let read = drive::block_on(read(arguments, &data))?;
+    let view = RunView::of(&read.story.run, SystemClock.now());
+    let runs = read.runs.iter().map(|summary| Listed {
+        summary,
+        resumable: reading::is_resumable(summary, &read.driven),
+    });
+    let runs: Vec<Listed<'_>> = runs.collect();
+    tell(&view, &read, output)?;
+    tell_runs(&runs, output)?;
+    let driven = read.driven.contains(&view.run);
+    output.json(&Answer {
+        ok: true,
+        run: &view,
+        driven,
+        heard: &read.story.heard,
+        runs,
+    })?;
+    Ok(Exit::Complete)
+}
+
+async fn read(arguments: &Status, data: &Path) -> Result<Read, Failure> {
+    let reader = Reader::open(data).await?;
+    let run = arguments.chosen.summary(&reader).await?.run;
+    let runs = match arguments.chosen.run {
+        Some(_) => Vec::new(),
+        None => reader.runs(Which::All, LISTED).await?,
+    };
+    Ok(Read {
+        story: Story::of(&reader, &run).await?,
+        driven: reader.driven().await?,
+        runs,
+    })
+}
+
+fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    let title = output.paint(Tone::Strong, &view.title);
+    let state = output.paint(tone(view.state), view.state);
+    let ago = human(now.since(view.launched));
+    output.line(format_args!(
+        "{title}\nrun {} is {state}, launched {ago} ago",
+        view.run
+    ))?;
+    for line in view.graph_lines() {
+        output.line(format_args!("  {}", visible(&line)))?;
+    }
+    for step in view
+        .steps
+        .iter()
+        .filter(|step| step.session.is_some() && step.ended.is_none())
+    {
+        if let Some(heard) = read.story.heard.get(&step.agent) {
+            let ago = human(now.since(*heard));
+            output.line(format_args!(
+                "  {} was last heard {ago} ago",
+                visible(&step.agent)
+            ))?;
+        }
+    }
+    output.line(format_args!("tokens {}", view.usage))?;
+    if !read.driven.contains(&view.run) && !matches!(view.state, "complete" | "partial") {
+        let cut = if view.over { "" } else { "nobody drives it; " };
+        let note = output.paint(Tone::Warning, "note");
+        output.line(format_args!(
+            "{note}: {cut}`sillage resume {}` goes on with it",
+            view.run
+        ))?;
+    }
+    Ok(())
+}
+
+fn tell_runs(runs: &[Listed<'_>], output: &mut Output) -> Result<(), Failure> {
+    if runs.len() > 1 {
+        output.line("\nnewest runs:")?;
+        for listed in runs {
+            let run = listed.summary;
+            let state = output.paint(tone(&run.state), format_args!("{:9}", run.state));
+            let resumable = if listed.resumable { "  can be resumed" } else { "" };
+            let title = visible(&run.title);
+            output.line(format_args!(
+                "  {}  {state} {}/{}  {title}{resumable}",
+                run.run, run.ended, run.steps
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// How a state of a run is coloured.
+fn tone(state: &str) -> Tone {
+    match state {
+        "complete" => Tone::Good,
+        "failed" | "blocked" => Tone::Bad,
+        "partial" | "stopped" | "stopping" | "waiting" => Tone::Warning,
+        _ => Tone::Strong,
+    }
+}

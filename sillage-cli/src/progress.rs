@@ -1,0 +1,102 @@
+//! What goes on in a run, as a person or a program watches it: one interface over a run that this process drives and
+//! over one that another process drives.
+
+mod frame;
+mod lines;
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use sillage::core::ports::Clock as _;
+use sillage::core::run::{Recorded, Run};
+use sillage::{FeedItem, SystemClock};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::failure::{Failure, Kind};
+use crate::output::Output;
+use frame::Frame;
+
+/// Shortest time between two pictures of a run in a terminal.
+const BETWEEN_PICTURES: Duration = Duration::from_millis(200);
+
+/// Shows a run until nothing follows, and gives it back as it is then; none where there were no items. `known` is the
+/// run as it was before the first of `items`; none where they start at its launch.
+///
+/// In a terminal the graph's states are redrawn in place, below a line for each thing that matters; elsewhere there is
+/// a line for each fact worth one; with `--json`, a line for every item, and nothing else. What the run came to is for
+/// the caller to tell.
+///
+/// # Errors
+/// The first error of `items`, or of standard output; an item that cannot follow what is known.
+pub(crate) async fn show<E: Into<Failure>>(
+    known: Option<Run>,
+    items: BoxStream<'_, Result<FeedItem, E>>,
+    output: &mut Output,
+) -> Result<Option<Run>, Failure> {
+    if output.draws() {
+        draw(known, items, output).await
+    } else {
+        list(known, items, output).await
+    }
+}
+
+/// Shows it as lines, each as it comes.
+async fn list<E: Into<Failure>>(
+    mut run: Option<Run>,
+    mut items: BoxStream<'_, Result<FeedItem, E>>,
+    output: &mut Output,
+) -> Result<Option<Run>, Failure> {
+    while let Some(item) = items.next().await {
+        let item = item.map_err(Into::into)?;
+        believe(&mut run, &item)?;
+        if let Some(run) = &run {
+            lines::tell(run, &item, output)?;
+        }
+        output.flush()?;
+    }
+    Ok(run)
+}
+
+/// Shows it as a picture that is drawn anew, below the lines that stay.
+async fn draw<E: Into<Failure>>(
+    mut run: Option<Run>,
+    mut items: BoxStream<'_, Result<FeedItem, E>>,
+    output: &mut Output,
+) -> Result<Option<Run>, Failure> {
+    let mut frame = Frame::default();
+    let mut pictures = interval(BETWEEN_PICTURES);
+    pictures.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            item = items.next() => {
+                let Some(item) = item else { break };
+                let item = item.map_err(Into::into)?;
+                believe(&mut run, &item)?;
+                if let Some(run) = &run {
+                    frame.take(run, &item, SystemClock.now(), output);
+                }
+            }
+            _ = pictures.tick() => {
+                if let Some(run) = &run {
+                    frame.draw(run, SystemClock.now(), output)?;
+                }
+            }
+        }
+    }
+    if let Some(run) = &run {
+        frame.draw(run, SystemClock.now(), output)?;
+    }
+    Ok(run)
+}
+
+/// Takes the run to where the item leaves it.
+fn believe(run: &mut Option<Run>, item: &FeedItem) -> Result<(), Failure> {
+    let FeedItem::Fact(fact) = item else { return Ok(()) };
+    let fact: &Recorded = fact;
+    let believed = match run {
+        Some(run) => run.apply(fact),
+        None => Run::start(fact.clone()).map(|started| *run = Some(started)),
+    };
+    believed.map_err(|corrupt| Failure::new(Kind::Defect, corrupt))
+}

@@ -1,0 +1,210 @@
+//! The picture of a run in a terminal: drawn over the one before it, below the lines that stay.
+
+use std::collections::HashMap;
+
+use sillage::FeedItem;
+use sillage::core::id::StepIndex;
+use sillage::core::journal::{self, Severity};
+use sillage::core::ports::runtime::SessionEventKind;
+use sillage::core::run::{Event, Run, RunView, StepView};
+use sillage::core::time::{Timestamp, human};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::commands::journal::line;
+use crate::failure::Failure;
+use crate::output::{Output, Tone};
+use crate::terminal::Size;
+
+/// Bytes that are kept of what an agent says: enough for its last line.
+const KEPT: usize = 400;
+
+/// What is drawn, and what it is drawn from.
+#[derive(Default)]
+pub(super) struct Frame {
+    /// Lines that are to stay and were not written yet.
+    staying: Vec<String>,
+    /// The lines of the last picture.
+    drawn: Vec<String>,
+    agents: HashMap<StepIndex, Agent>,
+}
+
+/// What was last heard of an agent.
+#[derive(Default)]
+struct Agent {
+    heard: Timestamp,
+    /// The end of what it says, or the tool that it uses.
+    says: String,
+}
+
+impl Frame {
+    /// Takes notice of an item that leaves the run as `run`.
+    pub(super) fn take(&mut self, run: &Run, item: &FeedItem, now: Timestamp, output: &Output) {
+        match item {
+            FeedItem::Fact(fact) => {
+                let entry = journal::entry(run, fact);
+                if is_worth_keeping(&fact.event, entry.severity) {
+                    self.staying.push(line(&entry, output));
+                }
+            }
+            FeedItem::Chatter { step, event, .. } => {
+                let agent = self.agents.entry(*step).or_default();
+                agent.heard = now;
+                agent.listen(&event.kind);
+            }
+            FeedItem::Missed(_) | _ => {}
+        }
+    }
+
+    /// Draws the run as it stands at `now`.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written to.
+    pub(super) fn draw(&mut self, run: &Run, now: Timestamp, output: &mut Output) -> Result<(), Failure> {
+        let size = output.size();
+        let picture = self.picture(run, now, size, output);
+        if self.staying.is_empty() && picture == self.drawn {
+            return Ok(());
+        }
+        let mut text = match self.drawn.len() {
+            0 => String::new(),
+            // Up to where the last picture begins, and all below it away (ECMA-48: CUU, ED).
+            lines => format!("\r\u{1b}[{lines}A\u{1b}[J"),
+        };
+        for line in self.staying.drain(..).chain(picture.iter().cloned()) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        self.drawn = picture;
+        output.verbatim(&text)?;
+        Ok(output.flush()?)
+    }
+
+    /// The lines of the picture, none wider than the terminal and fewer than it has.
+    fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
+        let view = RunView::of(run, now);
+        let room = size.height.saturating_sub(3).max(1);
+        let shown = shown(&view, room);
+        let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
+        // The graph's lines come layer by layer.
+        let mut order: Vec<&StepView> = shown.steps.iter().collect();
+        order.sort_by_key(|step| step.layer);
+        for (step, text) in order.into_iter().zip(shown.graph_lines()) {
+            let place = run
+                .definition()
+                .task
+                .agents
+                .iter()
+                .position(|agent| agent.id == step.agent);
+            let heard = place.and_then(|place| self.agents.get(&StepIndex(u32::try_from(place).ok()?)));
+            let text = match heard {
+                Some(agent) if step.session.is_some() && step.ended.is_none() => {
+                    format!("{text}  {}", agent.told(now))
+                }
+                _ => text,
+            };
+            lines.push(output.paint(tone(step.state), fitting(&text, size.width)));
+        }
+        let hidden = view.steps.len() - shown.steps.len();
+        if hidden > 0 {
+            let told = format!("and {hidden} more steps");
+            lines.push(output.paint(Tone::Faint, fitting(&told, size.width)));
+        }
+        lines
+    }
+}
+
+impl Agent {
+    fn listen(&mut self, kind: &SessionEventKind) {
+        if let SessionEventKind::Text { text } = kind {
+            self.says.push_str(text);
+            let mut cut = self.says.len().saturating_sub(KEPT);
+            while !self.says.is_char_boundary(cut) {
+                cut += 1;
+            }
+            self.says.drain(..cut);
+        } else if let SessionEventKind::Tool { title, .. } = kind {
+            self.says = format!("{title}\n");
+        } else if let SessionEventKind::Permission { request } = kind {
+            self.says = format!("asks for permission: {}\n", request.title);
+        }
+    }
+
+    /// When it was last heard, where that is a while ago, and its last line.
+    fn told(&self, now: Timestamp) -> String {
+        let silent = now.since(self.heard);
+        let last = self
+            .says
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or_default();
+        if silent.as_secs() < 2 {
+            last.to_owned()
+        } else {
+            format!("heard {} ago  {last}", human(silent))
+        }
+    }
+}
+
+/// The run, its state, what is done of it, since when, and what it spent.
+fn headline(view: &RunView, now: Timestamp) -> String {
+    let ended = view.steps.iter().filter(|step| step.ended.is_some()).count();
+    let since = human(now.since(view.launched));
+    let usage = &view.usage;
+    format!(
+        "{}  {}  {ended}/{} steps  {since}  {usage}",
+        view.run,
+        view.state,
+        view.steps.len()
+    )
+}
+
+/// The run with the steps that there is room for: all, else those that are under way and the first of the others.
+fn shown(view: &RunView, room: usize) -> RunView {
+    let mut shown = view.clone();
+    if shown.steps.len() > room {
+        let idle = |step: &StepView| step.ended.is_some() || step.started.is_none();
+        shown.steps.sort_by_key(idle);
+        shown.steps.truncate(room);
+    }
+    shown
+}
+
+/// Whether a line of it is to stay above the picture, which shows the rest.
+fn is_worth_keeping(event: &Event, severity: Severity) -> bool {
+    let marks = matches!(
+        event,
+        Event::RunCreated(_) | Event::Merged { .. } | Event::StepEnded { .. } | Event::RunEnded { .. }
+    );
+    (marks || severity >= Severity::Notice) && super::lines::is_worth_a_line(event)
+}
+
+fn tone(state: &str) -> Tone {
+    match state {
+        "complete" => Tone::Good,
+        "failed" | "blocked" => Tone::Bad,
+        "partial" | "waiting" | "correcting" | "cancelled" => Tone::Warning,
+        "running" | "starting" | "merging" => Tone::Strong,
+        _ => Tone::Faint,
+    }
+}
+
+/// As much of a text as fits on one line of `width` columns, on one line.
+fn fitting(text: &str, width: usize) -> String {
+    let line = text.replace(['\n', '\t'], " ");
+    let line = crate::terminal::visible(&line);
+    // The last column stays free: some terminals wrap when it is written.
+    let room = width.saturating_sub(1);
+    if line.width() <= room {
+        return line.into_owned();
+    }
+    let mut used = 0;
+    let kept = line.chars().take_while(|character| {
+        used += character.width().unwrap_or(0);
+        used < room
+    });
+    kept.collect::<String>() + "…"
+}
+
+#[cfg(test)]
+mod tests;

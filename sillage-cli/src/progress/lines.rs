@@ -1,0 +1,130 @@
+//! A run's life as lines: for a log or a pipe, and as JSON for programs.
+
+use serde::Serialize;
+use serde_json::Value;
+use sillage::FeedItem;
+use sillage::core::id::{ClientSessionId, StepIndex};
+use sillage::core::journal;
+use sillage::core::ports::runtime::{SessionEvent, SessionEventKind};
+use sillage::core::run::{Event, Recorded, Run};
+
+use crate::commands::journal::line;
+use crate::failure::{Failure, Kind};
+use crate::output::{Output, Tone};
+
+/// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter` or `missed`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Line<'a> {
+    Fact {
+        event: String,
+        run: &'a str,
+        seq: u64,
+        /// RFC 3339.
+        at: String,
+        /// The step's agent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<&'a str>,
+        /// What the event holds.
+        details: Value,
+    },
+    Chatter {
+        event: &'static str,
+        run: &'a str,
+        agent: &'a str,
+        session: ClientSessionId,
+        chatter: &'a SessionEvent,
+    },
+    Missed {
+        event: &'static str,
+        run: &'a str,
+        count: u64,
+    },
+}
+
+/// Tells an item: a line for a person where it is worth one, a line for a program in any case. `run` is where the
+/// item leaves it.
+///
+/// # Errors
+/// As for [`Output::line`].
+pub(super) fn tell(run: &Run, item: &FeedItem, output: &mut Output) -> Result<(), Failure> {
+    match item {
+        FeedItem::Fact(fact) => {
+            output.json(&for_program(run, fact)?)?;
+            if is_worth_a_line(&fact.event) {
+                let line = line(&journal::entry(run, fact), output);
+                output.line(line)?;
+            }
+        }
+        FeedItem::Chatter { step, session, event } => {
+            let (agent, session) = (name(run, *step), *session);
+            output.json(&Line::Chatter {
+                event: "chatter",
+                run: run.id().as_str(),
+                agent,
+                session,
+                chatter: event,
+            })?;
+            if let SessionEventKind::Permission { request } = &event.kind {
+                let agent = output.paint(Tone::Strong, agent);
+                let asked = output.paint(
+                    Tone::Warning,
+                    format_args!("asks for permission: {}", request.title),
+                );
+                output.line(format_args!("{agent}  {asked}"))?;
+            }
+        }
+        FeedItem::Missed(count) => {
+            output.json(&Line::Missed {
+                event: "missed",
+                run: run.id().as_str(),
+                count: *count,
+            })?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn name(run: &Run, step: StepIndex) -> &str {
+    &run.agent(step).id
+}
+
+fn for_program<'a>(run: &'a Run, fact: &Recorded) -> Result<Line<'a>, Failure> {
+    let unwritable = |error| {
+        Failure::new(
+            Kind::Defect,
+            format_args!("event {} cannot be written: {error}", fact.seq),
+        )
+    };
+    // An event without data is its name; one with data is an object of one key, its name.
+    let (event, details) = match serde_json::to_value(&fact.event).map_err(unwritable)? {
+        Value::String(name) => (name, Value::Null),
+        Value::Object(named) => named.into_iter().next().unwrap_or_default(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => (String::new(), other),
+    };
+    let agent = fact.event.step().map(|step| name(run, step));
+    Ok(Line::Fact {
+        event,
+        run: run.id().as_str(),
+        seq: fact.seq.0,
+        at: fact.at.to_string(),
+        agent,
+        details,
+    })
+}
+
+/// Whether a person wants to read of it as it happens: intentions are not, as what comes of them follows.
+pub(super) fn is_worth_a_line(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::UsageCounted { .. }
+            | Event::WorktreePlanned { .. }
+            | Event::SessionPlanned { .. }
+            | Event::SessionClosed { trouble: None, .. }
+            | Event::ReportFound { .. }
+            | Event::MergePlanned { .. }
+            | Event::WaitEnded { .. }
+            | Event::StepFailing { .. }
+    )
+}
