@@ -6,6 +6,8 @@ mod check;
 mod init;
 mod readme;
 mod report;
+#[cfg(target_os = "linux")]
+mod scenarios;
 mod schema;
 mod usage;
 
