@@ -5,13 +5,14 @@ use sillage::core::run::{Event, RunEnd};
 
 use super::Stage;
 
-/// Alpha succeeds; Beta fails until the file `mended` is there; Gamma follows Beta; Delta is apart.
+/// Alpha succeeds; Beta fails until the file `mended` is there; Gamma follows Beta; Delta is apart. Messages quote the
+/// reports from upstream, so what is downstream is matched first.
 const FAILING: &str = r#"
 prompts:
-  - { match: Alpha, times: always, steps: [report: { summary: Alpha is done. }] }
+  - { match: Gamma, times: always, steps: [report: { summary: Gamma is done. }] }
   - { match: Beta, times: always, if_exists: "{{script_dir}}/mended", steps: [report: { summary: Beta is done. }] }
   - { match: Beta, times: always, steps: [error: { code: -32602, message: the model is not known }] }
-  - { match: Gamma, times: always, steps: [report: { summary: Gamma is done. }] }
+  - { match: Alpha, times: always, steps: [report: { summary: Alpha is done. }] }
   - { match: Delta, times: always, steps: [report: { summary: Delta is done. }] }
 "#;
 

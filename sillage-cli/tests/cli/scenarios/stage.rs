@@ -297,12 +297,6 @@ impl Stage {
         prompts.filter(|text| text.contains(part)).collect()
     }
 
-    /// Waits until an agent was prompted with a text that holds `part`.
-    #[track_caller]
-    pub(crate) fn prompted(&self, part: &str) {
-        eventually(part, || !self.prompts(part).is_empty());
-    }
-
     /// Whether an agent was sent this method.
     pub(crate) fn received(&self, method: &str) -> bool {
         self.record().iter().any(|deed| matches!(deed, Deed::Received { frame } if frame["method"] == method))
