@@ -86,7 +86,9 @@ fn one_side(side: &str, expected: &theatre::End) -> u32 {
     let (mut next, mut deaths) = (1, 0);
     loop {
         let theatre = theatre::Theatre::new();
-        let Some(last) = theatre.drive(Some((side, next))) else { return deaths };
+        let Some(last) = theatre.drive(Some((side, next))) else {
+            return deaths;
+        };
         let told = format!("killed just {side} event {next}");
         theatre.assert_no_process(&told);
         theatre.drive(None);

@@ -36,18 +36,31 @@ fn three_agents_leave_one_branch(stage: &Stage) {
     let before = stage.checkout();
     let outcome = stage.run().expect(0).outcome();
     let now = stage.checkout();
-    let changed: Vec<_> = now.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)).collect();
-    assert!(changed.is_empty() && now.len() == before.len(), "the person's checkout changed: {changed:?}");
+    let changed: Vec<_> = now
+        .iter()
+        .filter(|(path, bytes)| before.get(*path) != Some(*bytes))
+        .collect();
+    assert!(
+        changed.is_empty() && now.len() == before.len(),
+        "the person's checkout changed: {changed:?}"
+    );
 
     let run = outcome["run"].as_str().expect("a run");
     let integration = format!("sillage/{run}");
     assert_eq!(outcome["state"], "complete");
     assert_eq!(outcome["branch"], integration.as_str());
-    assert_eq!(outcome["commit"], stage.git(&["rev-parse", &integration]).as_str());
+    assert_eq!(
+        outcome["commit"],
+        stage.git(&["rev-parse", &integration]).as_str()
+    );
     let steps = ["alpha", "beta", "gamma"].map(|agent| format!("sillage/steps/{run}/{agent}"));
     let mut branches = stage.branches();
     branches.retain(|branch| !steps.contains(branch));
-    assert_eq!(branches, [integration.clone()], "one integration branch beside the agents' own");
+    assert_eq!(
+        branches,
+        [integration.clone()],
+        "one integration branch beside the agents' own"
+    );
     for step in &steps {
         stage.git(&["merge-base", "--is-ancestor", step, &integration]);
         let ahead = stage.git(&["rev-list", "--count", &format!("main..{step}")]);
@@ -55,9 +68,16 @@ fn three_agents_leave_one_branch(stage: &Stage) {
     }
     let files = stage.git(&["ls-tree", "-r", "--name-only", &integration]);
     for file in ["alpha.txt", "beta.txt", "deep/gamma.txt", "gamma.txt"] {
-        assert!(files.lines().any(|line| line == file), "{file} is missing in {files}");
+        assert!(
+            files.lines().any(|line| line == file),
+            "{file} is missing in {files}"
+        );
     }
-    assert_eq!(stage.worktrees(), Vec::<std::path::PathBuf>::new(), "merged worktrees are removed (R19)");
+    assert_eq!(
+        stage.worktrees(),
+        Vec::<std::path::PathBuf>::new(),
+        "merged worktrees are removed (R19)"
+    );
     stage.git(&["fsck", "--strict"]);
     stage.assert_no_process();
 }
@@ -95,7 +115,20 @@ fn g1_a_deleted_worktree_fails_the_step_and_nothing_is_committed_elsewhere() {
     // The folder that the engine keeps worktrees in lies in another repository.
     let parent = stage.path("");
     stage.git_in(&parent, &["init", "--quiet", "--initial-branch=main"]);
-    stage.git_in(&parent, &["-c", "user.name=P", "-c", "user.email=p@localhost", "commit", "--quiet", "--allow-empty", "-m", "x"]);
+    stage.git_in(
+        &parent,
+        &[
+            "-c",
+            "user.name=P",
+            "-c",
+            "user.email=p@localhost",
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+    );
     stage.write("known.txt", "staged\n");
     stage.git_in(&parent, &["add", "known.txt"]);
     let read = |name: &str| fs::read(stage.path(".git").join(name)).expect("git's own file");
@@ -112,9 +145,17 @@ fn g1_a_deleted_worktree_fails_the_step_and_nothing_is_committed_elsewhere() {
     assert_eq!(outcome["state"], "failed");
     assert_eq!(outcome["branch"], serde_json::Value::Null);
     let log = stage.log();
-    assert_eq!(log.failure("alpha").class, FailureClass::WorktreeLost, "{:?}", log.failure("alpha"));
+    assert_eq!(
+        log.failure("alpha").class,
+        FailureClass::WorktreeLost,
+        "{:?}",
+        log.failure("alpha")
+    );
     assert_eq!(stage.checkout(), before);
-    assert_eq!([read("HEAD"), read("index"), read("refs/heads/main")], parent_before);
+    assert_eq!(
+        [read("HEAD"), read("index"), read("refs/heads/main")],
+        parent_before
+    );
     assert_eq!(stage.git_in(&parent, &["rev-list", "--all", "--count"]), "1");
     stage.assert_no_process();
 }
@@ -135,16 +176,34 @@ fn g2_what_a_stopped_agent_left_stays_and_what_holds_it_is_told() {
     assert_eq!(outcome["state"], "stopped");
 
     let log = stage.log();
-    let worktree = log.step("alpha").work().and_then(|work| work.worktree.clone()).expect("a worktree");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let worktree = log
+        .step("alpha")
+        .work()
+        .and_then(|work| work.worktree.clone())
+        .expect("a worktree");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let workspace = sillage::workspace::GitWorkspace::new(&stage.path("data")).expect("a workspace");
     let removal = runtime.block_on(workspace.remove(&worktree, &log.run.definition().integration_branch()));
-    let Ok(Removal::Held(holds)) = removal else { panic!("it is held: {removal:?}") };
-    assert!(holds.iter().any(|hold| matches!(hold, Hold::Files(_))), "{holds:?}");
-    assert!(holds.iter().any(|hold| matches!(hold, Hold::Commits(_))), "{holds:?}");
+    let Ok(Removal::Held(holds)) = removal else {
+        panic!("it is held: {removal:?}")
+    };
+    assert!(
+        holds.iter().any(|hold| matches!(hold, Hold::Files(_))),
+        "{holds:?}"
+    );
+    assert!(
+        holds.iter().any(|hold| matches!(hold, Hold::Commits(_))),
+        "{holds:?}"
+    );
     let kept = stage.git(&["log", "--format=%s", &worktree.branch]);
     assert!(kept.lines().any(|subject| subject == "Kept"), "{kept}");
-    assert_eq!(fs::read_to_string(worktree.path.join("loose.txt")).expect("the file stays"), "l");
+    assert_eq!(
+        fs::read_to_string(worktree.path.join("loose.txt")).expect("the file stays"),
+        "l"
+    );
     stage.assert_no_process();
 }
 
@@ -174,10 +233,17 @@ fn g5_agents_start_from_the_commit_that_the_person_stands_on() {
     let feature = stage.git(&["rev-parse", "HEAD"]);
     let outcome = stage.run().expect(0).outcome();
     let branch = outcome["branch"].as_str().expect("a branch");
-    assert_eq!(stage.git(&["merge-base", branch, "main"]), stage.git(&["rev-parse", "main"]));
+    assert_eq!(
+        stage.git(&["merge-base", branch, "main"]),
+        stage.git(&["rev-parse", "main"])
+    );
     stage.git(&["merge-base", "--is-ancestor", &feature, branch]);
     let log = stage.log();
-    let worktree = log.step("alpha").work().and_then(|work| work.worktree.clone()).expect("a worktree");
+    let worktree = log
+        .step("alpha")
+        .work()
+        .and_then(|work| work.worktree.clone())
+        .expect("a worktree");
     assert_eq!(worktree.base, feature);
     assert_eq!(stage.git(&["symbolic-ref", "--short", "HEAD"]), "feature");
 }
@@ -185,19 +251,37 @@ fn g5_agents_start_from_the_commit_that_the_person_stands_on() {
 #[test]
 fn g7_a_conflict_is_never_a_success_and_both_branches_are_kept() {
     let line = |name: &str| {
-        format!("  - match: {name}\n    steps: [write: {{ path: README.md, content: \"# {name}\\n\" }}, touch: \"{{{{script_dir}}}}/{name}\", wait_for: \"{{{{script_dir}}}}/go\", report: {{ summary: {name} is done. }}]\n")
+        format!(
+            "  - match: {name}\n    steps: [write: {{ path: README.md, content: \"# {name}\\n\" }}, touch: \"{{{{script_dir}}}}/{name}\", wait_for: \"{{{{script_dir}}}}/go\", report: {{ summary: {name} is done. }}]\n"
+        )
     };
     let stage = Stage::new(&format!("prompts:\n{}{}", line("Alpha"), line("Beta")));
-    stage.task("", &["id: alpha, mission: Alpha, worktree: always", "id: beta, mission: Beta, worktree: always"], &[]);
+    stage.task(
+        "",
+        &[
+            "id: alpha, mission: Alpha, worktree: always",
+            "id: beta, mission: Beta, worktree: always",
+        ],
+        &[],
+    );
     let running = stage.start_run();
-    eventually("both are at work", || stage.path("Alpha").exists() && stage.path("Beta").exists());
+    eventually("both are at work", || {
+        stage.path("Alpha").exists() && stage.path("Beta").exists()
+    });
     stage.write("go", "");
     let outcome = running.wait().expect(3).outcome();
     assert_eq!(outcome["state"], "partial");
     let log = stage.log();
-    assert_eq!(log.count(|event| matches!(event, Event::MergeConflicted { files, .. } if files == &["README.md"])), 1);
+    assert_eq!(
+        log.count(|event| matches!(event, Event::MergeConflicted { files, .. } if files == &["README.md"])),
+        1
+    );
     let run = outcome["run"].as_str().expect("a run");
     for agent in ["alpha", "beta"] {
-        stage.git(&["rev-parse", "--verify", &format!("refs/heads/sillage/steps/{run}/{agent}")]);
+        stage.git(&[
+            "rev-parse",
+            "--verify",
+            &format!("refs/heads/sillage/steps/{run}/{agent}"),
+        ]);
     }
 }

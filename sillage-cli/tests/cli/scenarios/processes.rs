@@ -61,7 +61,12 @@ fn p2_an_agent_that_answers_and_never_exits_is_done_all_the_same() {
     stage.task("", &["id: alpha, mission: Alpha"], &[]);
     let outcome = stage.run().expect(0).outcome();
     assert_eq!(outcome["state"], "complete");
-    assert_eq!(stage.log().count(|event| matches!(event, Event::SessionClosed { trouble: None, .. })), 1);
+    assert_eq!(
+        stage
+            .log()
+            .count(|event| matches!(event, Event::SessionClosed { trouble: None, .. })),
+        1
+    );
     stage.assert_no_process();
 }
 
@@ -86,7 +91,10 @@ fn p4_what_an_agent_wrote_before_it_exited_is_told() {
     stage.run().expect(1);
     let log = stage.log();
     let words = &log.failure("alpha").words;
-    assert!(words.contains("the licence has run out") && words.contains('1'), "{words}");
+    assert!(
+        words.contains("the licence has run out") && words.contains('1'),
+        "{words}"
+    );
     stage.assert_no_process();
 }
 
@@ -101,9 +109,20 @@ fn p5_an_agent_that_takes_its_time_to_start_is_starting_then_running() {
     stage.write("go", "");
     running.wait().expect(0);
     let log = stage.log();
-    assert_eq!(log.after(|event| matches!(event, Event::SessionPlanned { .. })).words(), [("alpha", "starting")]);
-    assert_eq!(log.after(|event| matches!(event, Event::MessagePlanned { .. })).words(), [("alpha", "running")]);
-    assert_eq!(log.count(|event| matches!(event, Event::StepFailing { .. } | Event::WaitStarted { .. })), 0);
+    assert_eq!(
+        log.after(|event| matches!(event, Event::SessionPlanned { .. }))
+            .words(),
+        [("alpha", "starting")]
+    );
+    assert_eq!(
+        log.after(|event| matches!(event, Event::MessagePlanned { .. }))
+            .words(),
+        [("alpha", "running")]
+    );
+    assert_eq!(
+        log.count(|event| matches!(event, Event::StepFailing { .. } | Event::WaitStarted { .. })),
+        0
+    );
 }
 
 #[test]
@@ -111,7 +130,11 @@ fn p8_a_report_without_its_deliverable_goes_back_and_names_it() {
     let stage = Stage::new(
         "prompts:\n  - { match: Alpha, steps: [report: { summary: All done already. }] }\n  - match: page.md\n    steps: [write: { path: docs/page.md, content: \"# Page\\n\" }, report: { summary: Now it is there. }]\n",
     );
-    stage.task("", &["id: alpha, mission: Alpha, deliverable: { files: [docs/page.md] }, worktree: always"], &[]);
+    stage.task(
+        "",
+        &["id: alpha, mission: Alpha, deliverable: { files: [docs/page.md] }, worktree: always"],
+        &[],
+    );
     let outcome = stage.run().expect(0).outcome();
     let log = stage.log();
     let faults: Vec<String> = log
@@ -123,19 +146,37 @@ fn p8_a_report_without_its_deliverable_goes_back_and_names_it() {
         })
         .flatten()
         .collect();
-    assert!(matches!(faults.as_slice(), [fault] if fault.contains("docs/page.md")), "{faults:?}");
-    assert_eq!(log.count(|event| matches!(event, Event::ReportAccepted { .. })), 1);
+    assert!(
+        matches!(faults.as_slice(), [fault] if fault.contains("docs/page.md")),
+        "{faults:?}"
+    );
+    assert_eq!(
+        log.count(|event| matches!(event, Event::ReportAccepted { .. })),
+        1
+    );
     let branch = outcome["branch"].as_str().expect("a branch");
     assert_eq!(stage.git(&["show", &format!("{branch}:docs/page.md")]), "# Page");
 }
 
 #[test]
 fn p8_a_deliverable_that_never_comes_is_no_success() {
-    let stage = Stage::new("prompts:\n  - { times: always, steps: [report: { summary: All done already. }] }\n");
-    stage.task("", &["id: alpha, mission: Alpha, deliverable: { files: [docs/page.md] }, worktree: always"], &[]);
+    let stage =
+        Stage::new("prompts:\n  - { times: always, steps: [report: { summary: All done already. }] }\n");
+    stage.task(
+        "",
+        &["id: alpha, mission: Alpha, deliverable: { files: [docs/page.md] }, worktree: always"],
+        &[],
+    );
     stage.run().expect(1);
     let log = stage.log();
     assert_eq!(log.failure("alpha").class, FailureClass::ReportRefused);
-    assert!(log.failure("alpha").words.contains("docs/page.md"), "{:?}", log.failure("alpha"));
-    assert_eq!(log.count(|event| matches!(event, Event::ReportAccepted { .. })), 0);
+    assert!(
+        log.failure("alpha").words.contains("docs/page.md"),
+        "{:?}",
+        log.failure("alpha")
+    );
+    assert_eq!(
+        log.count(|event| matches!(event, Event::ReportAccepted { .. })),
+        0
+    );
 }

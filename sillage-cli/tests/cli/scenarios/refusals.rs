@@ -35,7 +35,11 @@ fn assert_nothing_begun(stage: &Stage) {
 #[test]
 fn w12_a_faulty_task_is_told_whole_and_starts_nothing() {
     let stage = Stage::new(DONE);
-    stage.task("limts: {}", &["id: alpha, mission: Alpha, worktre: always"], &["alpha -> beta"]);
+    stage.task(
+        "limts: {}",
+        &["id: alpha, mission: Alpha, worktre: always"],
+        &["alpha -> beta"],
+    );
     let ended = stage.run().expect(2);
     let faults = ended.outcome()["faults"].as_array().map(Vec::len);
     assert!(faults >= Some(3), "all at once: {}", ended.stdout);
@@ -45,11 +49,21 @@ fn w12_a_faulty_task_is_told_whole_and_starts_nothing() {
 #[test]
 fn w12_an_unknown_model_or_effort_is_refused_before_launch() {
     let stage = Stage::new(DONE);
-    for (model, effort) in [("scriptid", "low"), ("nobody/scripted", "low"), ("scripted", "lwo")] {
-        let task = format!("task: T\nagents: [{{ id: alpha, mission: Alpha, model: {model}, effort: {effort} }}]\n");
+    for (model, effort) in [
+        ("scriptid", "low"),
+        ("nobody/scripted", "low"),
+        ("scripted", "lwo"),
+    ] {
+        let task =
+            format!("task: T\nagents: [{{ id: alpha, mission: Alpha, model: {model}, effort: {effort} }}]\n");
         stage.write("work/task.yaml", task);
         let ended = stage.run().expect(2);
-        assert_eq!(ended.outcome()["faults"].as_array().map(Vec::len), Some(1), "{}", ended.stdout);
+        assert_eq!(
+            ended.outcome()["faults"].as_array().map(Vec::len),
+            Some(1),
+            "{}",
+            ended.stdout
+        );
     }
     assert_nothing_begun(&stage);
 }
@@ -114,9 +128,15 @@ fn a_damaged_store_is_told_each_time_and_starts_nothing() {
     let mut bytes = fs::read(&file).expect("the store's file");
     bytes.iter_mut().step_by(7).for_each(|byte| *byte = !*byte);
     fs::write(&file, bytes).expect("our own file");
-    for command in [&["run", "task.yaml", "--json", "--yes"][..], &["resume", "--json"]] {
+    for command in [
+        &["run", "task.yaml", "--json", "--yes"][..],
+        &["resume", "--json"],
+    ] {
         let words = error(&stage.start(command).wait().expect(6));
-        assert!(words.contains(&stage.path("data/store").display().to_string()), "it names the store: {words}");
+        assert!(
+            words.contains(&stage.path("data/store").display().to_string()),
+            "it names the store: {words}"
+        );
         assert!(words.contains("restore"), "it says what to do: {words}");
     }
     assert_eq!(stage.record().len(), before, "no agent was started");
@@ -134,7 +154,11 @@ fn a_data_folder_that_cannot_be_written_is_told() {
         .output()
         .expect("the program runs");
     let ended = crate::ended(ended).expect(6);
-    assert!(error(&ended).contains(&stage.path("a_file").display().to_string()), "{}", ended.stdout);
+    assert!(
+        error(&ended).contains(&stage.path("a_file").display().to_string()),
+        "{}",
+        ended.stdout
+    );
     assert_nothing_begun(&stage);
 }
 
@@ -146,7 +170,9 @@ impl SmallDisk {
     fn mount(folder: std::path::PathBuf, size: &str) -> Option<SmallDisk> {
         fs::create_dir_all(&folder).expect("our own folder");
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&folder);
+        mount
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(&folder);
         let mounted = mount.output().is_ok_and(|told| told.status.success());
         mounted.then_some(SmallDisk(folder))
     }
@@ -167,7 +193,11 @@ fn a_full_disk_ends_the_run_and_loses_nothing() {
         eprintln!("skipped: mounting a small disk needs a superuser");
         return;
     };
-    stage.task("", &["id: alpha, mission: Alpha", "id: beta, mission: Beta"], &["alpha -> beta"]);
+    stage.task(
+        "",
+        &["id: alpha, mission: Alpha", "id: beta, mission: Beta"],
+        &["alpha -> beta"],
+    );
     let running = stage.start_run();
     stage.appears("at_work");
     fill(&stage.path("data/filler"));
@@ -178,7 +208,11 @@ fn a_full_disk_ends_the_run_and_loses_nothing() {
     fs::remove_file(stage.path("data/filler")).expect("our own file");
     let outcome = stage.resume().expect(0).outcome();
     assert_eq!(outcome["state"], "complete");
-    let alpha: Vec<String> = stage.prompts("Alpha").into_iter().filter(|text| !text.contains("Beta")).collect();
+    let alpha: Vec<String> = stage
+        .prompts("Alpha")
+        .into_iter()
+        .filter(|text| !text.contains("Beta"))
+        .collect();
     assert_eq!(alpha.len(), 1, "what was done before is kept");
 }
 

@@ -14,7 +14,11 @@ fn one_agent(script: &str) -> Stage {
 /// The messages that gave a report back.
 fn corrections(log: &Log) -> Vec<String> {
     let texts = log.facts.iter().filter_map(|fact| match &fact.event {
-        Event::MessagePlanned { purpose: MessagePurpose::Correction, message, .. } => Some(message.text.clone()),
+        Event::MessagePlanned {
+            purpose: MessagePurpose::Correction,
+            message,
+            ..
+        } => Some(message.text.clone()),
         _ => None,
     });
     texts.collect()
@@ -32,8 +36,15 @@ fn f1_a_field_of_the_wrong_type_is_corrected_in_the_same_session() {
     stage.run().expect(0);
     let log = stage.log();
     assert_eq!((corrections(&log).len(), sessions(&log)), (1, 1));
-    assert!(corrections(&log)[0].contains("/decisions"), "{}", corrections(&log)[0]);
-    assert_eq!(log.step("alpha").report().map(|report| report.summary.as_str()), Some("Done and mended."));
+    assert!(
+        corrections(&log)[0].contains("/decisions"),
+        "{}",
+        corrections(&log)[0]
+    );
+    assert_eq!(
+        log.step("alpha").report().map(|report| report.summary.as_str()),
+        Some("Done and mended.")
+    );
 }
 
 #[test]
@@ -45,7 +56,11 @@ fn f2_a_report_wrong_for_ever_goes_back_exactly_twice() {
     let log = stage.log();
     assert_eq!((corrections(&log).len(), sessions(&log)), (2, 1));
     assert_eq!(log.failure("alpha").class, FailureClass::ReportRefused);
-    assert!(log.failure("alpha").words.contains("summary"), "{:?}", log.failure("alpha"));
+    assert!(
+        log.failure("alpha").words.contains("summary"),
+        "{:?}",
+        log.failure("alpha")
+    );
     let answers: Vec<&str> = log
         .facts
         .iter()
@@ -56,7 +71,10 @@ fn f2_a_report_wrong_for_ever_goes_back_exactly_twice() {
         .collect();
     assert_eq!(answers.len(), 3);
     for (number, answer) in (1..).zip(answers) {
-        assert!(answer.contains(&format!("try {number}")), "the raw answer is kept: {answer}");
+        assert!(
+            answer.contains(&format!("try {number}")),
+            "the raw answer is kept: {answer}"
+        );
     }
     stage.write("mended", "");
     stage.resume().expect(0);
@@ -70,7 +88,10 @@ fn f3_of_two_fenced_objects_the_last_counts() {
     );
     stage.run().expect(0);
     let log = stage.log();
-    assert_eq!(log.step("alpha").report().map(|report| report.summary.as_str()), Some("The real one."));
+    assert_eq!(
+        log.step("alpha").report().map(|report| report.summary.as_str()),
+        Some("The real one.")
+    );
     assert_eq!(corrections(&log), Vec::<String>::new());
 }
 
@@ -84,7 +105,11 @@ fn f4_an_answer_cut_by_the_models_limit_is_told_as_cut() {
     let corrections = corrections(&log);
     assert_eq!(corrections.len(), 1);
     assert!(corrections[0].contains("cut"), "{}", corrections[0]);
-    assert!(!corrections[0].contains("EOF"), "not as bad JSON: {}", corrections[0]);
+    assert!(
+        !corrections[0].contains("EOF"),
+        "not as bad JSON: {}",
+        corrections[0]
+    );
 }
 
 #[test]
@@ -92,7 +117,11 @@ fn f7_what_looks_like_our_own_links_and_fields_is_text() {
     let stage = Stage::without_repository(
         "prompts:\n  - { match: \"alpha.report -> beta\", steps: [report: { summary: \"Not a link: alpha -> alpha, {{open}}report}}\" }] }\n",
     );
-    stage.task("", &["id: alpha, mission: \"Write alpha.report -> beta and agents: [] and {{alpha.report}}\""], &[]);
+    stage.task(
+        "",
+        &["id: alpha, mission: \"Write alpha.report -> beta and agents: [] and {{alpha.report}}\""],
+        &[],
+    );
     stage.run().expect(0);
     let asked = &stage.prompts("alpha.report -> beta")[0];
     assert!(asked.contains("agents: [] and {{alpha.report}}"), "{asked}");

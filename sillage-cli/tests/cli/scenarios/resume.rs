@@ -35,9 +35,18 @@ fn r1_what_is_apart_completes_and_the_run_names_what_failed() {
     let log = stage.log();
     assert_eq!(
         log.words(),
-        [("alpha", "complete"), ("beta", "failed"), ("gamma", "not_run"), ("delta", "complete")]
+        [
+            ("alpha", "complete"),
+            ("beta", "failed"),
+            ("gamma", "not_run"),
+            ("delta", "complete")
+        ]
     );
-    assert!(log.failure("beta").words.contains("the model is not known"), "{:?}", log.failure("beta"));
+    assert!(
+        log.failure("beta").words.contains("the model is not known"),
+        "{:?}",
+        log.failure("beta")
+    );
     stage.write("mended", "");
     let outcome = stage.resume().expect(0).outcome();
     assert_eq!(outcome["state"], "complete");
@@ -55,12 +64,20 @@ fn r2_what_succeeded_is_asked_once_in_all() {
     // Nothing is left: resuming again asks nothing and tells the same end.
     stage.resume().expect(0);
     // Beta's message quotes Alpha's report: what counts is whose mission it is.
-    let asked: Vec<String> = stage.prompts("Alpha").into_iter().filter(|text| !text.contains("Beta")).collect();
+    let asked: Vec<String> = stage
+        .prompts("Alpha")
+        .into_iter()
+        .filter(|text| !text.contains("Beta"))
+        .collect();
     assert_eq!(asked.len(), 1, "{asked:#?}");
     let log = stage.log();
     assert_eq!(log.run.end(), Some(RunEnd::Complete));
     assert_eq!(log.count(|event| matches!(event, Event::ResumeAsked)), 2);
-    assert_eq!(log.count(|event| matches!(event, Event::ReportAccepted { .. })), 4, "each report once");
+    assert_eq!(
+        log.count(|event| matches!(event, Event::ReportAccepted { .. })),
+        4,
+        "each report once"
+    );
 }
 
 #[test]
@@ -69,11 +86,18 @@ fn r7_run_resumes_nothing_by_itself_and_says_what_can_be() {
     stage.run().expect(1);
     let first = stage.log().run.id().to_string();
     let ended = stage.start(&["run", "task.yaml", "--yes"]).wait().expect(1);
-    assert!(ended.stdout.contains(&format!("sillage resume {first}")), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains(&format!("sillage resume {first}")),
+        "{}",
+        ended.stdout
+    );
     let logs = stage.logs();
     assert_eq!(logs.len(), 2, "a run of its own");
     assert_ne!(logs[0].run.id().to_string(), first);
-    assert_eq!(logs[1].count(|event| matches!(event, Event::ResumeAsked | Event::EngineStarted { .. })), 0);
+    assert_eq!(
+        logs[1].count(|event| matches!(event, Event::ResumeAsked | Event::EngineStarted { .. })),
+        0
+    );
 }
 
 /// An agent that does half, waits to be cancelled, and does the rest when it is asked to go on.
@@ -102,11 +126,18 @@ fn r4_an_interrupt_stops_the_run_and_resume_completes_it() {
     assert_eq!(outcome["state"], "stopped");
     stage.assert_no_process();
     let log = stage.log();
-    assert_eq!(log.count(|event| matches!(event, Event::StopAsked { forced: true })), 0, "it obeyed");
+    assert_eq!(
+        log.count(|event| matches!(event, Event::StopAsked { forced: true })),
+        0,
+        "it obeyed"
+    );
     let outcome = stage.resume().expect(0).outcome();
     let branch = outcome["branch"].as_str().expect("a branch");
     let files = stage.git(&["ls-tree", "--name-only", branch]);
-    assert!(files.contains("half.txt") && files.contains("rest.txt"), "{files}");
+    assert!(
+        files.contains("half.txt") && files.contains("rest.txt"),
+        "{files}"
+    );
     assert_eq!(stage.checkout(), before);
     stage.assert_no_process();
 }
@@ -126,10 +157,21 @@ fn r4_a_second_interrupt_forces_it() {
     assert_eq!(outcome["state"], "stopped");
     stage.assert_no_process();
     let log = stage.log();
-    assert_eq!(log.count(|event| matches!(event, Event::StopAsked { forced: true })), 1);
-    let asked = log.facts.iter().find(|fact| matches!(fact.event, Event::StopAsked { .. })).expect("a stop").at;
+    assert_eq!(
+        log.count(|event| matches!(event, Event::StopAsked { forced: true })),
+        1
+    );
+    let asked = log
+        .facts
+        .iter()
+        .find(|fact| matches!(fact.event, Event::StopAsked { .. }))
+        .expect("a stop")
+        .at;
     let over = log.facts.last().expect("an end").at;
-    assert!(over.since(asked) < log.run.definition().policy.stop_grace, "without waiting for the grace");
+    assert!(
+        over.since(asked) < log.run.definition().policy.stop_grace,
+        "without waiting for the grace"
+    );
     stage.write("mended", "");
     stage.resume().expect(0);
     stage.assert_no_process();
@@ -147,7 +189,11 @@ fn p6_an_engine_killed_in_the_middle_of_an_answer_is_taken_up() {
     stage.resume().expect(0);
     let log = stage.log();
     assert_eq!(log.run.end(), Some(RunEnd::Complete));
-    assert_eq!(log.count(|event| matches!(event, Event::SessionFound { .. })), 1, "its session was found again");
+    assert_eq!(
+        log.count(|event| matches!(event, Event::SessionFound { .. })),
+        1,
+        "its session was found again"
+    );
     assert_eq!(stage.prompts("Alpha").len(), 1, "its mission was sent once");
     stage.assert_no_process();
 }

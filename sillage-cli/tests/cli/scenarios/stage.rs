@@ -54,14 +54,20 @@ impl Log {
     /// The step of an agent.
     pub(crate) fn step(&self, agent: &str) -> &Step {
         let agents = &self.run.definition().task.agents;
-        let position = agents.iter().position(|one| one.id == agent).expect("an agent of the task");
+        let position = agents
+            .iter()
+            .position(|one| one.id == agent)
+            .expect("an agent of the task");
         &self.run.steps()[position]
     }
 
     /// Where each step stands, by agent.
     pub(crate) fn words(&self) -> Vec<(&str, &'static str)> {
         let agents = self.run.definition().task.agents.iter();
-        agents.zip(self.run.steps()).map(|(agent, step)| (agent.id.as_str(), step.word())).collect()
+        agents
+            .zip(self.run.steps())
+            .map(|(agent, step)| (agent.id.as_str(), step.word()))
+            .collect()
     }
 
     /// The words by which an agent failed.
@@ -80,7 +86,11 @@ impl Log {
 
     /// The run as it stood after the first fact of a kind.
     pub(crate) fn after(&self, is: impl Fn(&Event) -> bool) -> Log {
-        let last = self.facts.iter().position(|fact| is(&fact.event)).expect("such a fact");
+        let last = self
+            .facts
+            .iter()
+            .position(|fact| is(&fact.event))
+            .expect("such a fact");
         Log::of(self.facts[..=last].to_vec())
     }
 }
@@ -101,7 +111,10 @@ impl Running {
 
     /// Sends it a signal.
     pub(crate) fn signal(&mut self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process");
+        let pid = i32::try_from(self.pid())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process");
         kill_process(pid, signal).expect("it is ours");
     }
 
@@ -115,7 +128,9 @@ impl Running {
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
-        eventually("the program's end", || self.child().try_wait().expect("it is ours").is_some());
+        eventually("the program's end", || {
+            self.child().try_wait().expect("it is ours").is_some()
+        });
         let child = self.child.take().expect("not waited for yet");
         ended(child.wait_with_output().expect("it ended"))
     }
@@ -145,7 +160,9 @@ impl Stage {
 
     /// The same in a plain folder.
     pub(crate) fn without_repository(script: &str) -> Stage {
-        let stage = Stage { sandbox: Sandbox::new() };
+        let stage = Stage {
+            sandbox: Sandbox::new(),
+        };
         stage.write("work/.sillage/project.yaml", "name: P\n");
         stage.write("home/.keep", "");
         stage.script(script);
@@ -201,9 +218,17 @@ impl Stage {
     #[track_caller]
     pub(crate) fn git_in(&self, folder: &Path, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
-        git.arg("-C").arg(folder).args(arguments).env("HOME", self.path("home")).env("GIT_CONFIG_NOSYSTEM", "1");
+        git.arg("-C")
+            .arg(folder)
+            .args(arguments)
+            .env("HOME", self.path("home"))
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         let told = git.output().expect("git runs");
-        assert!(told.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&told.stderr));
+        assert!(
+            told.status.success(),
+            "git {arguments:?}: {}",
+            String::from_utf8_lossy(&told.stderr)
+        );
         String::from_utf8_lossy(&told.stdout).trim_end().to_owned()
     }
 
@@ -222,7 +247,11 @@ impl Stage {
     /// Worktrees that git knows besides the person's own.
     pub(crate) fn worktrees(&self) -> Vec<PathBuf> {
         let told = self.git(&["worktree", "list", "--porcelain"]);
-        told.lines().filter_map(|line| line.strip_prefix("worktree ")).skip(1).map(PathBuf::from).collect()
+        told.lines()
+            .filter_map(|line| line.strip_prefix("worktree "))
+            .skip(1)
+            .map(PathBuf::from)
+            .collect()
     }
 
     /// Head, index and files of the person's checkout, byte for byte. No git command looks at it: that could refresh
@@ -262,7 +291,9 @@ impl Stage {
 
     /// Begins a command.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running { child: Some(self.command(arguments).spawn().expect("the program starts")) }
+        Running {
+            child: Some(self.command(arguments).spawn().expect("the program starts")),
+        }
     }
 
     /// Runs the task to its end.
@@ -299,7 +330,9 @@ impl Stage {
 
     /// Whether an agent was sent this method.
     pub(crate) fn received(&self, method: &str) -> bool {
-        self.record().iter().any(|deed| matches!(deed, Deed::Received { frame } if frame["method"] == method))
+        self.record()
+            .iter()
+            .any(|deed| matches!(deed, Deed::Received { frame } if frame["method"] == method))
     }
 
     /// Waits for a file.
@@ -315,7 +348,9 @@ impl Stage {
 
     /// All runs' logs, the newest first.
     pub(crate) fn logs(&self) -> Vec<Log> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
         runtime.block_on(async {
             let store = SledStore::open(self.path("data/store"), Options::default()).expect("a store");
             let mut logs = Vec::new();
@@ -359,9 +394,14 @@ async fn facts(store: &SledStore, run: &RunId) -> Vec<Recorded> {
     let mut from = Seq::FIRST;
     loop {
         let page = store.read(run, from, 1 << 20).await.expect("a log");
-        let Some((last, _)) = page.last() else { return facts };
+        let Some((last, _)) = page.last() else {
+            return facts;
+        };
         from = last.next();
-        facts.extend(page.iter().map(|(_, bytes)| codec::decode(bytes).expect("an event")));
+        facts.extend(
+            page.iter()
+                .map(|(_, bytes)| codec::decode(bytes).expect("an event")),
+        );
     }
 }
 
@@ -377,7 +417,11 @@ impl Ended {
     /// Fails with all that the program said unless it ended with this code.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ended {
-        assert_eq!(self.code, code, "standard output: {}\nstandard error: {}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "standard output: {}\nstandard error: {}",
+            self.stdout, self.stderr
+        );
         self
     }
 }
