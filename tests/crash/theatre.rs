@@ -211,42 +211,36 @@ impl Theatre {
     pub(crate) fn assert_sound(&self, told: &str) {
         let mut accepted = BTreeSet::new();
         let mut planned = BTreeSet::new();
-        for fact in self.log() {
-            match fact.event {
-                Event::ReportAccepted { step, .. } => {
-                    assert!(
-                        accepted.insert(step),
-                        "{told}: the report of {step:?} was accepted twice"
-                    );
-                }
-                Event::SessionPlanned { request, .. } => {
-                    let id = request.client_session_id.to_string();
-                    assert!(planned.insert(id), "{told}: a session was planned twice");
-                }
-                Event::MessagePlanned { message, .. } => {
-                    let id = message.client_message_id.to_string();
-                    assert!(planned.insert(id), "{told}: a message was planned twice");
-                }
-                _ => {}
-            }
+        for Recorded { seq, event, .. } in self.log() {
+            let new = if let Event::ReportAccepted { step, .. } = event {
+                accepted.insert(step)
+            } else if let Event::SessionPlanned { request, .. } = event {
+                planned.insert(request.client_session_id.to_string())
+            } else if let Event::MessagePlanned { message, .. } = event {
+                planned.insert(message.client_message_id.to_string())
+            } else {
+                true
+            };
+            assert!(new, "{told}: event {seq} says again what was said");
         }
-        assert_eq!(accepted.len(), 5, "{told}");
+        assert_eq!(accepted.len(), 5, "{told}: five reports");
         let mut asked = BTreeSet::new();
         let mut done = BTreeSet::new();
         for deed in self.record() {
-            match deed {
-                Deed::Prompted { session, text, .. } => {
-                    assert!(!done.contains(&session), "{told}: asked again after its report: {text}");
-                    assert!(
-                        asked.insert((session, text)),
-                        "{told}: the same was asked twice in one session"
-                    );
-                }
+            if let Deed::Prompted { session, text, .. } = deed {
+                assert!(
+                    !done.contains(&session),
+                    "{told}: asked again after its report: {text}"
+                );
+                assert!(
+                    asked.insert((session, text)),
+                    "{told}: the same was asked twice in one session"
+                );
+            } else if let Deed::Answered { session, text, .. } = deed
                 // The first report of `left` is wrong: what follows is asked for.
-                Deed::Answered { session, text, .. } if !text.contains("Mission of left") => {
-                    done.insert(session);
-                }
-                _ => {}
+                && !text.contains("Mission of left")
+            {
+                done.insert(session);
             }
         }
     }

@@ -58,7 +58,7 @@ fn three_agents_leave_one_branch(stage: &Stage) {
     branches.retain(|branch| !steps.contains(branch));
     assert_eq!(
         branches,
-        [integration.clone()],
+        [integration.as_str()],
         "one integration branch beside the agents' own"
     );
     for step in &steps {

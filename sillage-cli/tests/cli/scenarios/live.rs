@@ -1,6 +1,7 @@
 //! Cost, and what is seen while a run goes on.
 
 use rustix::process::Signal;
+use sillage_acp::scripted_agent::record::Event as Deed;
 
 use super::Stage;
 
@@ -35,10 +36,10 @@ fn f6_no_more_sessions_are_at_work_than_the_task_allows() {
     running.wait().expect(0);
     let mut at_work = 0_i32;
     for deed in stage.record() {
-        match deed {
-            sillage_acp::scripted_agent::record::Event::Prompted { .. } => at_work += 1,
-            sillage_acp::scripted_agent::record::Event::Answered { .. } => at_work -= 1,
-            _ => {}
+        if matches!(deed, Deed::Prompted { .. }) {
+            at_work += 1;
+        } else if matches!(deed, Deed::Answered { .. }) {
+            at_work -= 1;
         }
         assert!(at_work <= 3);
     }

@@ -13,15 +13,18 @@ fn one_agent(script: &str) -> Stage {
 
 /// The messages that gave a report back.
 fn corrections(log: &Log) -> Vec<String> {
-    let texts = log.facts.iter().filter_map(|fact| match &fact.event {
-        Event::MessagePlanned {
+    let mut texts = Vec::new();
+    for fact in &log.facts {
+        if let Event::MessagePlanned {
             purpose: MessagePurpose::Correction,
             message,
             ..
-        } => Some(message.text.clone()),
-        _ => None,
-    });
-    texts.collect()
+        } = &fact.event
+        {
+            texts.push(message.text.clone());
+        }
+    }
+    texts
 }
 
 fn sessions(log: &Log) -> usize {
@@ -61,14 +64,12 @@ fn f2_a_report_wrong_for_ever_goes_back_exactly_twice() {
         "{:?}",
         log.failure("alpha")
     );
-    let answers: Vec<&str> = log
-        .facts
-        .iter()
-        .filter_map(|fact| match &fact.event {
-            Event::Answered { answer, .. } => Some(answer.text.as_str()),
-            _ => None,
-        })
-        .collect();
+    let mut answers = Vec::new();
+    for fact in &log.facts {
+        if let Event::Answered { answer, .. } = &fact.event {
+            answers.push(answer.text.as_str());
+        }
+    }
     assert_eq!(answers.len(), 3);
     for (number, answer) in (1..).zip(answers) {
         assert!(

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sillage::core::id::{RunId, Seq};
 use sillage::core::ports::Store as _;
 use sillage::core::ports::store::Which;
-use sillage::core::run::{Event, Recorded, Run, Step, codec};
+use sillage::core::run::{Event, Failure, Recorded, Run, Step, StepEnd, codec};
 use sillage::store::{Options, SledStore};
 use sillage_acp::scripted_agent::record::{self, Entry, Event as Deed};
 
@@ -71,12 +71,16 @@ impl Log {
     }
 
     /// The words by which an agent failed.
-    pub(crate) fn failure(&self, agent: &str) -> &sillage::core::run::Failure {
-        use sillage::core::run::StepEnd;
-        match self.step(agent).end() {
-            Some(StepEnd::Failed(failure)) => failure,
-            other => panic!("{agent} did not fail: {other:?}"),
-        }
+    #[track_caller]
+    pub(crate) fn failure(&self, agent: &str) -> &Failure {
+        let end = self.step(agent).end();
+        let failure = if let Some(StepEnd::Failed(failure)) = end {
+            Some(&**failure)
+        } else {
+            None
+        };
+        assert!(failure.is_some(), "{agent} did not fail: {end:?}");
+        failure.expect("just asserted")
     }
 
     /// How many facts are of a kind.
@@ -321,11 +325,15 @@ impl Stage {
 
     /// The prompts so far that hold `part`.
     pub(crate) fn prompts(&self, part: &str) -> Vec<String> {
-        let prompts = self.record().into_iter().filter_map(|deed| match deed {
-            Deed::Prompted { text, .. } => Some(text),
-            _ => None,
-        });
-        prompts.filter(|text| text.contains(part)).collect()
+        let mut prompts = Vec::new();
+        for deed in self.record() {
+            if let Deed::Prompted { text, .. } = deed
+                && text.contains(part)
+            {
+                prompts.push(text);
+            }
+        }
+        prompts
     }
 
     /// Whether an agent was sent this method.
