@@ -32,7 +32,7 @@ const THREE_AGENTS: [&str; 3] = [
     "id: gamma, mission: Gamma, worktree: always",
 ];
 
-fn three_agents_leave_one_branch(stage: &Stage) {
+fn assert_one_branch_is_left(stage: &Stage) {
     let before = stage.checkout();
     let outcome = stage.run().expect(0).outcome();
     let now = stage.checkout();
@@ -82,15 +82,17 @@ fn three_agents_leave_one_branch(stage: &Stage) {
     stage.assert_no_process();
 }
 
+// R16, R18, R19.
 #[test]
-fn r16_three_agents_leave_one_branch_and_the_checkout_as_it_was() {
+fn three_agents_leave_one_branch_and_the_checkout_as_it_was() {
     let stage = Stage::new(THREE);
     stage.task("", &THREE_AGENTS, &[]);
-    three_agents_leave_one_branch(&stage);
+    assert_one_branch_is_left(&stage);
 }
 
+// R16.
 #[test]
-fn r16_a_dirty_checkout_stays_as_dirty_as_it_was() {
+fn a_dirty_checkout_stays_as_dirty_as_it_was() {
     let stage = Stage::new(THREE);
     stage.write("work/.gitignore", "ignored\n");
     stage.task("", &THREE_AGENTS, &[]);
@@ -103,7 +105,7 @@ fn r16_a_dirty_checkout_stays_as_dirty_as_it_was() {
     stage.write("work/ignored", "never mind me\n");
     // The agents make files of these names too: theirs do not meet the person's.
     stage.write("work/alpha.txt", "the person's own\n");
-    three_agents_leave_one_branch(&stage);
+    assert_one_branch_is_left(&stage);
 }
 
 #[test]

@@ -32,8 +32,9 @@ fn assert_nothing_begun(stage: &Stage) {
     stage.assert_no_process();
 }
 
+// W12.
 #[test]
-fn w12_a_faulty_task_is_told_whole_and_starts_nothing() {
+fn a_faulty_task_is_told_whole_and_starts_nothing() {
     let stage = Stage::new(DONE);
     stage.task(
         "limts: {}",
@@ -46,8 +47,9 @@ fn w12_a_faulty_task_is_told_whole_and_starts_nothing() {
     assert_nothing_begun(&stage);
 }
 
+// W12.
 #[test]
-fn w12_an_unknown_model_or_effort_is_refused_before_launch() {
+fn an_unknown_model_or_effort_is_refused_before_launch() {
     let stage = Stage::new(DONE);
     for (model, effort) in [
         ("scriptid", "low"),
@@ -68,8 +70,9 @@ fn w12_an_unknown_model_or_effort_is_refused_before_launch() {
     assert_nothing_begun(&stage);
 }
 
+// W3.
 #[test]
-fn w3_a_missing_folder_is_refused_by_name() {
+fn a_missing_folder_is_refused_by_name() {
     let stage = Stage::new(DONE);
     stage.write(
         "work/task.yaml",
@@ -79,8 +82,9 @@ fn w3_a_missing_folder_is_refused_by_name() {
     assert_nothing_begun(&stage);
 }
 
+// R20.
 #[test]
-fn r20_a_repository_without_a_commit_is_refused() {
+fn a_repository_without_a_commit_is_refused() {
     let stage = Stage::without_repository(DONE);
     stage.git(&["init", "--quiet"]);
     stage.write(
@@ -92,8 +96,9 @@ fn r20_a_repository_without_a_commit_is_refused() {
     assert_nothing_begun(&stage);
 }
 
+// R15.
 #[test]
-fn r15_a_worktree_outside_a_repository_is_refused() {
+fn a_worktree_outside_a_repository_is_refused() {
     let stage = Stage::without_repository(DONE);
     stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
     let words = error(&stage.run().expect(2));

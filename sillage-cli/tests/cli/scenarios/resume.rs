@@ -100,6 +100,37 @@ fn r7_run_resumes_nothing_by_itself_and_says_what_can_be() {
     );
 }
 
+#[test]
+fn r4_a_program_that_was_missing_is_installed_and_resume_starts_it() {
+    let stage = Stage::without_repository(FAILING);
+    stage.task(
+        "",
+        &["id: alpha, mission: Alpha", "id: delta, mission: Delta"],
+        &[],
+    );
+    let settings = std::fs::read_to_string(stage.path("config.yaml")).expect("the settings");
+    let missing = stage.path("bin/agent").display().to_string();
+    stage.write(
+        "config.yaml",
+        settings.replace(env!("CARGO_BIN_EXE_sillage"), &missing),
+    );
+    stage.run().expect(1);
+    let log = stage.log();
+    assert_eq!(log.words(), [("alpha", "failed"), ("delta", "failed")]);
+    assert!(
+        log.failure("alpha").words.contains(&missing),
+        "{:?}",
+        log.failure("alpha")
+    );
+    std::fs::create_dir_all(stage.path("bin")).expect("our own folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sillage"), &missing).expect("our own folder");
+    stage.resume().expect(0);
+    assert_eq!(
+        stage.log().words(),
+        [("alpha", "complete"), ("delta", "complete")]
+    );
+}
+
 /// An agent that does half, waits to be cancelled, and does the rest when it is asked to go on.
 const STOPPABLE: &str = r#"
 prompts:
@@ -114,8 +145,9 @@ prompts:
     steps: [write: { path: half.txt, content: "half\n" }, write: { path: rest.txt, content: "rest\n" }, report: { summary: Done anew. }]
 "#;
 
+// The requirement R4: stop, and force.
 #[test]
-fn r4_an_interrupt_stops_the_run_and_resume_completes_it() {
+fn an_interrupt_stops_the_run_and_resume_completes_it() {
     let stage = Stage::new(STOPPABLE);
     stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
     let before = stage.checkout();
@@ -142,8 +174,9 @@ fn r4_an_interrupt_stops_the_run_and_resume_completes_it() {
     stage.assert_no_process();
 }
 
+// The requirement R4: stop, and force.
 #[test]
-fn r4_a_second_interrupt_forces_it() {
+fn a_second_interrupt_forces_it() {
     let script = "on_cancel: ignore\nend: { ignore_eof: true, ignore_sigterm: true }\nprompts:\n  - match: Alpha\n    times: always\n    unless_exists: \"{{script_dir}}/mended\"\n    steps: [touch: \"{{script_dir}}/at_work\", silent: for_ever]\n  - match: /Alpha|interrupted/\n    steps: [report: { summary: Done. }]\n";
     let stage = Stage::new(script);
     stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
