@@ -1,5 +1,6 @@
 //! Scripted runtime, faulty store, model server and conformance suites for the traits of Sillage.
 
+pub mod crashing_store;
 pub mod faulty_store;
 pub mod model_server;
 pub mod runtime_suite;

@@ -8,6 +8,8 @@ mod readme;
 mod report;
 #[cfg(unix)]
 mod runs;
+#[cfg(target_os = "linux")]
+mod scenarios;
 mod schema;
 mod usage;
 

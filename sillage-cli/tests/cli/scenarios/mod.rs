@@ -1,0 +1,13 @@
+//! What people who run coding agents have been bitten by, tried on the whole program: real processes, a real
+//! repository, a real store, and an agent that plays a script. Names begin with the scenario's
+//! number; those that belong to none are named for what they show, with the requirement in a comment.
+
+mod git;
+mod live;
+mod processes;
+mod refusals;
+mod reports;
+mod resume;
+mod stage;
+
+use stage::{Stage, eventually};

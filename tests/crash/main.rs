@@ -1,0 +1,101 @@
+//! R5: `kill -9` at each event of a run, just before and just after it is durable; then resume. Each time the end is
+//! the same as that of a run that nobody disturbed, no report is accepted twice, no session is asked again what it
+//! had answered, and no process is left.
+//!
+//! The program starts itself as the engine that is killed (`drive`), as the launcher and as the agents: all is real
+//! but the model.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test program"
+)]
+
+#[cfg(target_os = "linux")]
+mod drive;
+#[cfg(target_os = "linux")]
+mod theatre;
+
+use std::process::ExitCode;
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    println!("skipped: agents are tied to their engine's life on Linux only");
+    ExitCode::SUCCESS
+}
+
+/// What this test is called on the command line of `cargo test`.
+#[cfg(target_os = "linux")]
+const NAME: &str = "r5_kill_9_at_each_event_leads_to_the_same_end";
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    match words.as_slice() {
+        ["scripted-agent", ..] => {
+            let rest = arguments.into_iter().skip(1);
+            let arguments = sillage_acp::scripted_agent::Args::parse(rest).expect("a script");
+            sillage_acp::scripted_agent::run(&arguments)
+        }
+        ["launch-agent", ..] => {
+            let error = sillage_acp::launcher::launch(arguments.into_iter().skip(1));
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+        ["drive", rest @ ..] => drive::main(rest),
+        ["--list", ..] => {
+            println!("{NAME}: test");
+            ExitCode::SUCCESS
+        }
+        filters => {
+            let filters: Vec<_> = filters.iter().filter(|word| !word.starts_with('-')).collect();
+            if filters.is_empty() || filters.iter().any(|filter| NAME.contains(**filter)) {
+                each_event();
+                println!("test {NAME} ... ok");
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Both sides of each event, one side a thread. Events that become durable together are one place to die at.
+#[cfg(target_os = "linux")]
+fn each_event() {
+    let undisturbed = theatre::Theatre::new();
+    undisturbed.drive(None);
+    let expected = undisturbed.end();
+    std::thread::scope(|scope| {
+        let sides = ["before", "after"].map(|side| {
+            let expected = &expected;
+            scope.spawn(move || (side, one_side(side, expected)))
+        });
+        for side in sides {
+            let (side, deaths) = side.join().expect("told above");
+            println!("{side} the event: {deaths} deaths");
+            // Five agents, each with a worktree, a session, a message, a commit and a merge of its own.
+            assert!(deaths >= 25, "a run has more places to die at than {deaths}");
+        }
+    });
+}
+
+/// Dies at each place in turn, until a run ends before it comes to the next. Gives how often it died.
+#[cfg(target_os = "linux")]
+fn one_side(side: &str, expected: &theatre::End) -> u32 {
+    let (mut next, mut deaths) = (1, 0);
+    loop {
+        let theatre = theatre::Theatre::new();
+        let Some(last) = theatre.drive(Some((side, next))) else {
+            return deaths;
+        };
+        let told = format!("killed just {side} event {next}");
+        theatre.assert_no_process(&told);
+        theatre.drive(None);
+        theatre.assert_no_process(&told);
+        theatre.assert_sound(&told);
+        assert_eq!(&theatre.end(), expected, "{told}");
+        next = last + 1;
+        deaths += 1;
+    }
+}
