@@ -81,11 +81,7 @@ async fn a_run_goes_from_launch_to_complete_and_leaves_no_session() {
         .await
         .unwrap();
     assert_eq!(handle.wait().await.unwrap(), RunEnd::Complete);
-    assert_eq!(
-        runtime.asked(),
-        6,
-        "five missions and one report that went back"
-    );
+    assert_eq!(runtime.asked(), 6, "five missions and one report that went back");
     assert!(runtime.open_sessions().is_empty());
     let summary = store.run(handle.id()).await.unwrap().unwrap();
     assert!(summary.finished && summary.state == "complete" && summary.ended == 5);

@@ -305,12 +305,29 @@ impl Run {
                 continue;
             };
             session.attached = false;
-            let was_opened = session.opened.is_some();
-            if state.phase == Phase::Prompted {
-                self.leave(step, stopped_working);
-                self.enter(step, Phase::Finding, at);
-            } else if state.phase == Phase::Opening && was_opened {
-                self.pass_to(step, Phase::Finding, at);
+            match state.phase {
+                Phase::Prompted => {
+                    self.leave(step, stopped_working);
+                    self.enter(step, Phase::Finding, at);
+                }
+                // Whether it was opened is not known: it is looked for, so that its identifier starts nothing twice.
+                Phase::Opening => self.pass_to(step, Phase::Finding, at),
+                Phase::Pending
+                | Phase::Ready
+                | Phase::Leasing
+                | Phase::Restarting
+                | Phase::Finding
+                | Phase::Verifying
+                | Phase::Waiting(_)
+                | Phase::Closing(_)
+                | Phase::Committing(_)
+                | Phase::MergeQueued(_)
+                | Phase::Merging(_)
+                | Phase::Ended(_) => {
+                    if state.next == Next::Open {
+                        state.next = Next::Find;
+                    }
+                }
             }
         }
     }

@@ -335,6 +335,13 @@ impl World {
             }
             (EffectKey::Find(_, session), Effect::Find { in_flight, .. }) => {
                 let agent = Self::agent_of(run, session);
+                if !self.opened.contains(&session) {
+                    let words = "nobody knows it".to_owned();
+                    return Some(Input::Found {
+                        session,
+                        result: Err(RuntimeError::Lost { words }),
+                    });
+                }
                 self.open.insert(session, agent.clone());
                 let fate = match (in_flight, self.history.get(&session)) {
                     (None, _) => MessageFate::None,
