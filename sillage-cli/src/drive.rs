@@ -9,6 +9,7 @@ use sillage::core::run::{Run, RunEnd};
 use sillage::{ActiveRuns, ControlServer, RunHandle, follow};
 
 use crate::adapters::Adapters;
+use crate::commands::recap;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind, with_causes};
 use crate::output::Output;
@@ -79,7 +80,12 @@ pub(crate) async fn to_its_end(
     }
     ended.map_err(|error| Failure::from(&*error))?;
     match shown? {
-        Some(run) => outcome(&run, output),
+        Some(run) => {
+            let told = recap::of(&run, Some(&*adapters.workspace)).await;
+            output.line("")?;
+            recap::tell(&told, output)?;
+            outcome(&run, output)
+        }
         None => Err(Failure::new(Kind::Defect, "the run ended without having begun")),
     }
 }

@@ -61,5 +61,13 @@ pub(crate) fn line(entry: &Entry, output: &Output) -> String {
         Severity::Warning => output.paint(Tone::Warning, &entry.text),
         Severity::Error => output.paint(Tone::Bad, &entry.text),
     };
-    format!("{}  {who}  {what}", entry.at)
+    let when = output.paint(Tone::Faint, whole_seconds(&entry.at.to_string()));
+    format!("{when}  {who}  {what}")
+}
+
+/// `2026-11-30 12:17:42Z`: what is finer is for programs.
+fn whole_seconds(at: &str) -> String {
+    let (date, time) = at.split_once('T').unwrap_or((at, ""));
+    let time = time.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{date} {time}Z")
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use sillage::SystemClock;
-use sillage::core::ports::{Clock as _, Workspace as _};
+use sillage::core::ports::{Clock as _, Workspace};
 use sillage::core::recap::Recap as Told;
 use sillage::core::run::Run;
 use sillage::workspace::GitWorkspace;
@@ -36,12 +36,19 @@ struct Answer<'a> {
 /// Tells the recap.
 pub(crate) fn run(arguments: &Recap, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let run = arguments.chosen.read(global)?.run;
-    let recap = with_diff(&run, Told::of(&run, SystemClock.now()), global)?;
+    let data = global.data_folder()?;
+    let recap = drive::block_on(async {
+        let workspace = GitWorkspace::new(&data).ok();
+        Ok(of(
+            &run,
+            workspace.as_ref().map(|workspace| workspace as &dyn Workspace),
+        )
+        .await)
+    })?;
     if arguments.markdown {
         output.verbatim(&recap.markdown())?;
     } else {
-        let text = recap.text(output.size().width);
-        output.line(visible(text.trim_end()))?;
+        tell(&recap, output)?;
         output.json(&Answer {
             ok: true,
             recap: &recap,
@@ -50,22 +57,25 @@ pub(crate) fn run(arguments: &Recap, global: &Global, output: &mut Output) -> Re
     Ok(Exit::Complete)
 }
 
-/// The recap with what the integration branch changes. A repository that is gone only leaves that unknown.
-fn with_diff(run: &Run, recap: Told, global: &Global) -> Result<Told, Failure> {
-    let (Some(repository), Some(tip)) = (&run.definition().repository, run.tip()) else {
-        return Ok(recap);
+/// The recap, with what the integration branch changes. A repository that is gone only leaves that unknown.
+pub(crate) async fn of(run: &Run, workspace: Option<&dyn Workspace>) -> Told {
+    let recap = Told::of(run, SystemClock.now());
+    let (Some(workspace), Some(repository), Some(tip)) = (workspace, &run.definition().repository, run.tip())
+    else {
+        return recap;
     };
-    let data = global.data_folder()?;
-    let diff = drive::block_on(async {
-        let workspace = GitWorkspace::new(&data).ok();
-        let diff = match &workspace {
-            Some(workspace) => workspace.diff(&repository.root, &repository.base, tip).await.ok(),
-            None => None,
-        };
-        Ok(diff)
-    })?;
-    Ok(match diff {
-        Some(diff) => recap.with_diff(diff),
-        None => recap,
-    })
+    match workspace.diff(&repository.root, &repository.base, tip).await {
+        Ok(diff) => recap.with_diff(diff),
+        Err(_) => recap,
+    }
+}
+
+/// Tells the recap to a person.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(crate) fn tell(recap: &Told, output: &mut Output) -> Result<(), Failure> {
+    let text = recap.text(output.size().width);
+    output.line(visible(text.trim_end()))?;
+    Ok(())
 }
