@@ -107,9 +107,10 @@ fn a_follower_outlives_the_process_that_drove_the_run() {
             }
         }
     });
-    // As when the process is killed: the socket stays, nothing answers, the lock is free.
-    std::mem::forget(server);
+    // As when the process is killed: the answer breaks off, the socket stays, the lock is free.
+    holder.block_on(server.close());
     drop(holder);
+    drop(std::os::unix::net::UnixListener::bind(folder.path().join("control")).unwrap());
     watcher.block_on(async {
         while let Some(item) = items.next().await {
             if let FeedItem::Fact(fact) = item.unwrap() {
