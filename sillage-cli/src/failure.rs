@@ -139,6 +139,7 @@ impl From<StoreError> for Failure {
 
 impl From<LaunchError> for Failure {
     fn from(error: LaunchError) -> Self {
+        let refused = Failure::new(Kind::Refused, with_causes(&error)).hint("nothing was started");
         match error {
             LaunchError::Unreadable { path, source } => Failure::reading(&path, &source),
             LaunchError::Faulty { path, faults } => Failure::Faulty {
@@ -147,25 +148,26 @@ impl From<LaunchError> for Failure {
             },
             LaunchError::Project(error) => error.into(),
             LaunchError::Store(error) => error.into(),
-            other => Failure::new(Kind::Refused, with_causes(&other)).hint("nothing was started"),
+            LaunchError::Folders(_)
+            | LaunchError::NoRepository { .. }
+            | LaunchError::Unsupported(_)
+            | LaunchError::Workspace(_)
+            | _ => refused,
         }
     }
 }
 
 impl From<&EngineError> for Failure {
     fn from(error: &EngineError) -> Self {
-        let kind = match error {
-            EngineError::NoSuchRun(_) | EngineError::Refused(_) => Kind::Usage,
-            EngineError::Gone(_) => Kind::Defect,
-            _ => Kind::Store,
-        };
-        let failure = Failure::new(kind, with_causes(error));
+        let of = |kind| Failure::new(kind, with_causes(error));
         match error {
+            EngineError::NoSuchRun(_) => of(Kind::Usage).hint("`sillage status` lists the runs"),
+            EngineError::Refused(_) => of(Kind::Usage),
+            EngineError::Gone(_) => of(Kind::Defect),
             EngineError::Store(_) => {
-                failure.hint("nothing that was done is lost; `sillage resume` goes on with it")
+                of(Kind::Store).hint("nothing that was done is lost; `sillage resume` goes on with it")
             }
-            EngineError::NoSuchRun(_) => failure.hint("`sillage status` lists the runs"),
-            _ => failure,
+            EngineError::Corrupt { .. } | EngineError::Codec { .. } | _ => of(Kind::Store),
         }
     }
 }

@@ -120,7 +120,7 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             ))?;
         }
     }
-    output.line(format_args!("tokens {}", view.usage))?;
+    output.line(format_args!("{}", view.usage))?;
     if !read.driven.contains(&view.run) && !matches!(view.state, "complete" | "partial") {
         let cut = if view.over { "" } else { "nobody drives it; " };
         let note = output.paint(Tone::Warning, "note");
