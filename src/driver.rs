@@ -13,7 +13,7 @@ use sillage_core::run::{EffectKey, Event, Input, Recorded, Run, RunEnd};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::effects;
+use crate::effects::{self, Files};
 use crate::engine::{Engine, EngineError, encode};
 use crate::feed::Feed;
 use crate::pump::Pump;
@@ -23,6 +23,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// Inputs taken in one turn at most.
 const MOST_INPUTS: usize = 1024;
+
+/// How long news waits for company that nothing waits for: alone it would cost a wait for the disk.
+const COMPANY: Duration = Duration::from_millis(2);
 
 /// What reaches the driver.
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub(crate) struct Driver {
     /// Effects begun and still wanted; no task once it is carried out.
     begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
     pumps: HashMap<ClientSessionId, JoinHandle<()>>,
+    files: Arc<Files>,
 }
 
 impl Driver {
@@ -64,6 +68,7 @@ impl Driver {
             receiver,
             begun: HashMap::new(),
             pumps: HashMap::new(),
+            files: Arc::default(),
         }
     }
 
@@ -93,6 +98,9 @@ impl Driver {
         let due = self.run.deadline().map(|at| at.since(self.engine.clock.now()));
         let sleep = due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
         let _ = tokio::time::timeout(sleep, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
+        if !messages.is_empty() && messages.iter().all(|message| self.can_wait(message)) {
+            let _ = tokio::time::timeout(COMPANY, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
+        }
         let mut inputs = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
@@ -106,6 +114,18 @@ impl Driver {
             }
         }
         inputs
+    }
+
+    /// Whether this is news that changes nothing for what goes on, so that it may wait for news that does: what a
+    /// session says while it is being closed, and that it is.
+    fn can_wait(&self, message: &Message) -> bool {
+        match message {
+            Message::Done(_, None) => true,
+            Message::Input(Input::Failed { session, .. }) => !self.run.is_live(*session),
+            Message::Input(input) | Message::Done(_, Some(input)) => {
+                matches!(input, Input::UsageCounted { .. } | Input::Closed { result: Ok(()), .. })
+            }
+        }
     }
 
     /// One turn: decide, make durable, show, act.
@@ -206,9 +226,9 @@ impl Driver {
             let Some(effect) = self.run.effect(key) else {
                 continue;
             };
-            let (engine, sender) = (self.engine.clone(), self.sender.clone());
+            let (engine, sender, files) = (self.engine.clone(), self.sender.clone(), Arc::clone(&self.files));
             let task = tokio::spawn(async move {
-                let input = effects::carry_out(&engine, key, effect).await;
+                let input = effects::carry_out(&engine, &files, key, effect).await;
                 // The driver is gone: whoever takes the run up does it again.
                 let _ = sender.send(Message::Done(key, input));
             });

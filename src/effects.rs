@@ -1,16 +1,22 @@
 //! Carrying out one effect: one call to an adapter, and the input that comes of it.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use sillage_core::ports::runtime::{MessageRequest, RuntimeError};
+use sillage_core::ports::runtime::RuntimeError;
 use sillage_core::run::{Effect, EffectKey, Input};
-
-use sillage_core::id::ClientSessionId;
+use tokio::sync::OnceCell;
 
 use crate::engine::Engine;
 
 /// Does what `effect` asks, once; tells what came of it, where that is news.
-pub(crate) async fn carry_out(engine: &Engine, key: EffectKey, effect: Effect) -> Option<Input> {
+pub(crate) async fn carry_out(
+    engine: &Engine,
+    files: &Files,
+    key: EffectKey,
+    effect: Effect,
+) -> Option<Input> {
     let workspace = &engine.workspace;
     let runtime = &engine.runtime;
     match (key, effect) {
@@ -42,7 +48,7 @@ pub(crate) async fn carry_out(engine: &Engine, key: EffectKey, effect: Effect) -
             },
         ) => {
             let result = runtime
-                .find(&request, native.as_deref(), in_flight.as_ref())
+                .find(&request, native.as_deref(), in_flight.as_deref())
                 .await;
             Some(Input::Found { session, result })
         }
@@ -51,9 +57,21 @@ pub(crate) async fn carry_out(engine: &Engine, key: EffectKey, effect: Effect) -
             Effect::Send {
                 session,
                 message,
-                files,
+                files: wanted,
             },
-        ) => send(engine, session, message, files).await,
+        ) => {
+            let sent = match files.write(wanted).await {
+                Ok(()) => runtime.send(session, &message).await,
+                Err(error) => Err(error),
+            };
+            // The answer comes as an event of the session: only a message that was not accepted is news here.
+            let message = message.client_message_id;
+            sent.err().map(|error| Input::NotSent {
+                session,
+                message,
+                error,
+            })
+        }
         (EffectKey::Verify(step), Effect::Verify { folder, files }) => Some(Input::Verified {
             step,
             result: workspace.missing(&folder, &files).await,
@@ -94,36 +112,85 @@ pub(crate) async fn carry_out(engine: &Engine, key: EffectKey, effect: Effect) -
     }
 }
 
-/// The answer comes as an event of the session: only a message that was not accepted is news here.
-async fn send(
-    engine: &Engine,
-    session: ClientSessionId,
-    message: MessageRequest,
-    files: Vec<(PathBuf, String)>,
-) -> Option<Input> {
-    let result = match write_files(files).await {
-        Ok(()) => engine.runtime.send(session, &message).await,
-        Err(error) => Err(error),
-    };
-    let message = message.client_message_id;
-    result.err().map(|error| Input::NotSent {
-        session,
-        message,
-        error,
-    })
+/// The files that messages speak of: the full reports of agents upstream.
+///
+/// Each is written once while its run is driven, however many messages speak of it: a report that was handed on does
+/// not change. Whoever takes the run up later writes them again, for they are not synced.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    written: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
 }
 
-async fn write_files(files: Vec<(PathBuf, String)>) -> Result<(), RuntimeError> {
-    for (path, content) in files {
-        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-        let written = async {
-            tokio::fs::create_dir_all(&folder).await?;
-            tokio::fs::write(&path, content).await
-        };
-        written.await.map_err(|error| RuntimeError::Temporary {
-            words: format!("{}: {error}", path.display()),
-            retry_after: None,
-        })?;
+impl Files {
+    /// Returns once all of them are written, by this call or another.
+    async fn write(&self, files: Vec<(PathBuf, String)>) -> Result<(), RuntimeError> {
+        for (path, content) in files {
+            let cell = self.cell(&path);
+            // A write that failed is tried again by the next who needs the file.
+            cell.get_or_try_init(|| write(path, content)).await?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn cell(&self, path: &Path) -> Arc<OnceCell<()>> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        match written.get(path) {
+            Some(cell) => Arc::clone(cell),
+            None => Arc::clone(written.entry(path.to_owned()).or_default()),
+        }
+    }
+}
+
+async fn write(path: PathBuf, content: String) -> Result<(), RuntimeError> {
+    let unwritten = |path: &Path, why: &dyn std::fmt::Display| RuntimeError::Temporary {
+        words: format!("{}: {why}", path.display()),
+        retry_after: None,
+    };
+    let shown = path.clone();
+    // One hand-over to the pool for both calls: it costs more than they do.
+    let written = tokio::task::spawn_blocking(move || {
+        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        std::fs::write(&path, content)
+    });
+    match written.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(unwritten(&shown, &error)),
+        Err(error) => Err(unwritten(&shown, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn w14_a_file_is_written_once_and_again_by_the_next_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step/report.json");
+        let wanted = |content: &str| vec![(path.clone(), content.to_owned())];
+        let files = Files::default();
+        let (first, second) = tokio::join!(files.write(wanted("first")), files.write(wanted("second")));
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        Files::default().write(wanted("after a restart")).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "after a restart");
+    }
+
+    #[tokio::test]
+    async fn w14_a_write_that_failed_is_tried_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let blocked = folder.path().join("step");
+        std::fs::write(&blocked, "a file where a folder must be").unwrap();
+        let path = blocked.join("report.json");
+        let files = Files::default();
+        let wanted = || vec![(path.clone(), "whole".to_owned())];
+        let failed = files.write(wanted()).await;
+        assert!(
+            matches!(failed, Err(RuntimeError::Temporary { .. })),
+            "{failed:?}"
+        );
+        std::fs::remove_file(&blocked).unwrap();
+        files.write(wanted()).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole");
+    }
 }

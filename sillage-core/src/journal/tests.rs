@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
@@ -20,9 +21,9 @@ fn session() -> ClientSessionId {
     ClientSessionId(uuid::Uuid::from_u128(7))
 }
 
-fn request() -> Box<SessionRequest> {
+fn request() -> Arc<SessionRequest> {
     let World { definition, .. } = World::new(task(&["a"], &[]));
-    Box::new(SessionRequest {
+    Arc::new(SessionRequest {
         client_session_id: session(),
         model: "opus".to_owned(),
         effort: "high".to_owned(),
@@ -116,7 +117,7 @@ fn message(purpose: MessagePurpose) -> Event {
         step: A,
         session: session(),
         purpose,
-        message,
+        message: Arc::new(message),
     }
 }
 
@@ -339,7 +340,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         (
             Event::ReportFound {
                 step: A,
-                report: Box::new(reported(Outcome::Complete)),
+                report: Arc::new(reported(Outcome::Complete)),
             },
             Info,
             "its report is well formed; its deliverable's files are looked at",
@@ -355,7 +356,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         (
             Event::ReportAccepted {
                 step: A,
-                report: Box::new(reported(Outcome::Partial)),
+                report: Arc::new(reported(Outcome::Partial)),
             },
             Info,
             "its report is accepted: partial",
@@ -363,7 +364,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         (
             Event::ReportAccepted {
                 step: A,
-                report: Box::new(badly_checked),
+                report: Arc::new(badly_checked),
             },
             Warning,
             "its report is accepted: complete, and a check failed",
@@ -371,7 +372,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         (
             Event::ReportAccepted {
                 step: A,
-                report: Box::new(blocked),
+                report: Arc::new(blocked),
             },
             Info,
             "its report is accepted: blocked; in the way: no key",

@@ -397,6 +397,7 @@ fn r12_what_a_resumed_step_adds_is_not_merged_because_earlier_work_was() {
     // Something stands in the way though the work is merged; the step is resumed and fails.
     for fact in &mut log {
         if let Event::ReportAccepted { report, .. } = &mut fact.event {
+            let report = Arc::make_mut(report);
             report.outcome = Outcome::Partial;
             report.blockers.push(Blocker {
                 title: "x".into(),

@@ -1,5 +1,7 @@
 //! Believing facts: how each event changes the run. Decides nothing.
 
+use std::sync::Arc;
+
 use super::event::{Event, MessagePurpose, Recorded, RunEnd, StepEnd};
 use super::outbox::EffectKey;
 use super::step::{Next, Phase, StepSession, Wait};
@@ -127,7 +129,7 @@ impl Run {
             } => {
                 self.leave(*step, at);
                 let state = self.session_mut(*step, *session)?;
-                state.in_flight = Some(message.clone());
+                state.in_flight = Some(Arc::clone(message));
                 state.purpose = *purpose;
                 state.prompted = true;
                 let attached = state.attached;

@@ -1,6 +1,7 @@
 //! What an entry of the outbox asks for, in full.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::event::MessagePurpose;
 use super::outbox::EffectKey;
@@ -26,22 +27,22 @@ pub enum Effect {
         step: String,
     },
     /// Open a session.
-    Open(Box<SessionRequest>),
+    Open(Arc<SessionRequest>),
     /// Find a session again.
     Find {
         /// The request that opened it.
-        request: Box<SessionRequest>,
+        request: Arc<SessionRequest>,
         /// What the runtime said to find it by.
         native: Option<String>,
         /// The message whose answer is missing.
-        in_flight: Option<MessageRequest>,
+        in_flight: Option<Arc<MessageRequest>>,
     },
     /// Write files that the message speaks of, then send it.
     Send {
         /// The session.
         session: ClientSessionId,
         /// The message.
-        message: MessageRequest,
+        message: Arc<MessageRequest>,
         /// Files with their contents: the full reports of the agents upstream.
         files: Vec<(PathBuf, String)>,
     },
@@ -90,12 +91,12 @@ impl Run {
             }),
             EffectKey::Open(step, _) => {
                 let session = self.step(step)?.session.as_deref()?;
-                Some(Effect::Open(Box::new(session.request.clone())))
+                Some(Effect::Open(Arc::clone(&session.request)))
             }
             EffectKey::Find(step, _) => {
                 let session = self.step(step)?.session.as_deref()?;
                 Some(Effect::Find {
-                    request: Box::new(session.request.clone()),
+                    request: Arc::clone(&session.request),
                     native: session.opened.as_ref().and_then(|o| o.native.clone()),
                     in_flight: session.in_flight.clone(),
                 })

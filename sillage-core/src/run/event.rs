@@ -3,6 +3,8 @@
 //! Events are facts in the past tense, appended to the run's log before anything is done about them. Folding them
 //! gives the run's state; nothing else does. Chatter of agents is not an event: it changes no decision.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::definition::RunDefinition;
@@ -85,7 +87,7 @@ pub enum Event {
         /// The step.
         step: StepIndex,
         /// The request, as it leaves.
-        request: Box<SessionRequest>,
+        request: Arc<SessionRequest>,
     },
     /// The session is open.
     SessionOpened {
@@ -142,7 +144,7 @@ pub enum Event {
         /// What it is for.
         purpose: MessagePurpose,
         /// Identifier and text.
-        message: MessageRequest,
+        message: Arc<MessageRequest>,
     },
     /// A message was answered.
     Answered {
@@ -158,7 +160,7 @@ pub enum Event {
         /// The step.
         step: StepIndex,
         /// The report.
-        report: Box<Report>,
+        report: Arc<Report>,
     },
     /// The report is missing, malformed or contradicted by what is there.
     ReportRefused {
@@ -172,7 +174,7 @@ pub enum Event {
         /// The step.
         step: StepIndex,
         /// The report.
-        report: Box<Report>,
+        report: Arc<Report>,
     },
 
     /// The step waits for a date (R7, R8).

@@ -345,6 +345,12 @@ impl Run {
         self.live.keys().chain(self.closing.keys()).copied()
     }
 
+    /// Whether the run asks anything of the session: it was planned, and is not being closed.
+    #[must_use]
+    pub fn is_live(&self, session: ClientSessionId) -> bool {
+        self.live.contains_key(&session)
+    }
+
     /// The step that a live session belongs to.
     #[must_use]
     pub fn step_of(&self, session: ClientSessionId) -> Option<StepIndex> {

@@ -1,5 +1,7 @@
 //! What is kept in step with where each step stands: its place, its timer, its entry in the outbox, its session.
 
+use std::sync::Arc;
+
 use super::outbox::EffectKey;
 use super::step::{Next, Phase, Wait, added};
 use super::{Run, Stage};
@@ -165,9 +167,9 @@ impl Run {
         }
     }
 
-    pub(super) fn take_report(&mut self, step: StepIndex, report: &crate::report::Report) {
+    pub(super) fn take_report(&mut self, step: StepIndex, report: &Arc<crate::report::Report>) {
         let state = self.step_mut(step);
-        state.report = Some(Box::new(report.clone()));
+        state.report = Some(Arc::clone(report));
         if let Some(session) = state.session.as_deref_mut() {
             session.in_flight = None;
         }

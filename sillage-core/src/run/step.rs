@@ -1,5 +1,6 @@
 //! A step: one agent within one run, and where it stands.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
@@ -108,7 +109,7 @@ pub struct Step {
     pub(super) tries: u16,
     /// Upstream steps that have not let it run yet.
     pub(super) unmet: u32,
-    pub(super) report: Option<Box<Report>>,
+    pub(super) report: Option<Arc<Report>>,
     pub(super) session: Option<Box<StepSession>>,
     pub(super) work: Option<Box<Work>>,
     pub(super) ledger: Option<Box<Ledger>>,
@@ -124,11 +125,11 @@ pub struct Step {
 /// The session of a step, until the step is over and its session closed.
 #[derive(Debug, Clone)]
 pub struct StepSession {
-    pub(super) request: SessionRequest,
+    pub(super) request: Arc<SessionRequest>,
     pub(super) opened: Option<OpenedSession>,
     /// Whether this engine is attached to it.
     pub(super) attached: bool,
-    pub(super) in_flight: Option<MessageRequest>,
+    pub(super) in_flight: Option<Arc<MessageRequest>>,
     pub(super) purpose: MessagePurpose,
     /// Whether any message was planned in it.
     pub(super) prompted: bool,
@@ -136,9 +137,9 @@ pub struct StepSession {
 }
 
 impl StepSession {
-    pub(super) fn planned(request: &SessionRequest) -> Self {
+    pub(super) fn planned(request: &Arc<SessionRequest>) -> Self {
         Self {
-            request: request.clone(),
+            request: Arc::clone(request),
             opened: None,
             attached: false,
             in_flight: None,

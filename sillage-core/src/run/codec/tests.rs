@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::*;
 use crate::fault::{Fault, FaultCode};
@@ -143,7 +144,7 @@ fn samples() -> Vec<Recorded> {
         },
         Event::SessionPlanned {
             step,
-            request: Box::new(request(session)),
+            request: Arc::new(request(session)),
         },
         Event::SessionOpened {
             step,
@@ -170,10 +171,10 @@ fn samples() -> Vec<Recorded> {
             step,
             session,
             purpose: MessagePurpose::Mission,
-            message: MessageRequest {
+            message: Arc::new(MessageRequest {
                 client_message_id: message,
                 text: "Été\n".into(),
-            },
+            }),
         },
         Event::Answered {
             step,
@@ -186,7 +187,7 @@ fn samples() -> Vec<Recorded> {
         },
         Event::ReportFound {
             step,
-            report: Box::new(report()),
+            report: Arc::new(report()),
         },
         Event::ReportRefused {
             step,
@@ -194,7 +195,7 @@ fn samples() -> Vec<Recorded> {
         },
         Event::ReportAccepted {
             step,
-            report: Box::new(report()),
+            report: Arc::new(report()),
         },
         Event::WaitStarted {
             step,

@@ -1,5 +1,7 @@
 //! What is due: timers, places for ready steps, the next merge, the end.
 
+use std::sync::Arc;
+
 use super::Decision;
 use crate::id::StepIndex;
 use crate::ports::runtime::SessionRequest;
@@ -92,7 +94,7 @@ impl Decision<'_> {
         let request = session_request(self.run, step, worktree, client_session_id);
         self.say(Event::SessionPlanned {
             step,
-            request: Box::new(request),
+            request: Arc::new(request),
         });
     }
 

@@ -1,5 +1,6 @@
 //! What follows from news of sessions: opened, found, lost, answered, failed, closed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Decision;
@@ -71,7 +72,7 @@ impl Decision<'_> {
         }
     }
 
-    fn after_finding(&mut self, step: StepIndex, found: &FoundSession, in_flight: Option<MessageRequest>) {
+    fn after_finding(&mut self, step: StepIndex, found: &FoundSession, in_flight: Option<Arc<MessageRequest>>) {
         if self.is_stopping() {
             return self.end(step, StepEnd::Cancelled);
         }
@@ -258,7 +259,7 @@ impl Decision<'_> {
         if files && report.outcome == report::Outcome::Complete {
             self.say(Event::ReportFound {
                 step,
-                report: Box::new(report),
+                report: Arc::new(report),
             });
         } else {
             self.accept(step, report);
@@ -311,7 +312,7 @@ impl Decision<'_> {
             step,
             session,
             purpose,
-            message,
+            message: Arc::new(message),
         });
     }
 }

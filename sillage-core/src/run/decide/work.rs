@@ -1,6 +1,7 @@
 //! What follows from news of worktrees, files, commits and merges.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Decision;
 use crate::id::StepIndex;
@@ -81,7 +82,7 @@ impl Decision<'_> {
         let outcome = report.outcome;
         self.say(Event::ReportAccepted {
             step,
-            report: Box::new(report),
+            report: Arc::new(report),
         });
         if self.run.steps[step.position()].worktree().is_none() {
             self.end(step, end_of(outcome));
