@@ -1,5 +1,6 @@
 //! The machine against a small scripted world, without IO.
 
+mod anything;
 pub(crate) mod world;
 
 use std::time::Duration;

@@ -348,6 +348,9 @@ impl World {
                     (Some(m), Some((last, text))) if *last == m.client_message_id => {
                         MessageFate::Replayed(text.clone())
                     }
+                    (Some(m), _) if self.sent.iter().any(|(id, _)| *id == m.client_message_id) => {
+                        MessageFate::Unknown
+                    }
                     (Some(_), _) => MessageFate::NotReceived,
                 };
                 let found = FoundSession {

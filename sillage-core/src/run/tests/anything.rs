@@ -1,0 +1,142 @@
+//! What holds whatever the graph, the limits and the agents' answers.
+
+use proptest::prelude::*;
+
+use super::world::{Reply, World, report, task};
+use crate::id::StepIndex;
+use crate::ports::runtime::{RuntimeError, StopReason};
+use crate::run::{Event, Run, RunDefinition, StepEnd};
+
+const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// A graph whose links go from a lower to a higher agent, limits, and what each agent answers in turn.
+fn story() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
+    let links = prop::collection::btree_set((0usize..7, 1usize..8), 0..14);
+    let answers = prop::collection::vec(prop::collection::vec(0u8..8, 0..5), 8);
+    (1usize..=8, links, 1u32..4, any::<bool>(), answers).prop_map(
+        |(agents, links, parallel, repository, answers)| {
+            let names = &NAMES[..agents];
+            let links: Vec<(&str, &str)> = links
+                .into_iter()
+                .filter(|(from, to)| from < to && *to < agents)
+                .map(|(from, to)| (NAMES[from], NAMES[to]))
+                .collect();
+            let mut definition = task(names, &links);
+            definition.parallel = parallel.try_into().unwrap();
+            let definition = if repository {
+                definition.with_repository()
+            } else {
+                definition
+            };
+            (definition, answers)
+        },
+    )
+}
+
+fn world(definition: &RunDefinition, answers: &[Vec<u8>]) -> World {
+    let mut world = World::new(definition.clone());
+    for (name, answers) in NAMES.iter().zip(answers) {
+        world.script(name, answers.iter().map(|kind| reply(*kind)));
+    }
+    world
+}
+
+fn reply(kind: u8) -> Reply {
+    let words = || "so it is".to_owned();
+    match kind {
+        0 => Reply::text("no report at all"),
+        1 => Reply::Answer("{\"outcome\": \"comp".to_owned(), StopReason::MaxTokens),
+        2 => Reply::text(&report("partial")),
+        3 => Reply::text(&report("blocked")),
+        4 => Reply::Error(RuntimeError::Temporary {
+            words: words(),
+            retry_after: None,
+        }),
+        5 => Reply::Error(RuntimeError::Permanent { words: words() }),
+        6 => Reply::Error(RuntimeError::Quota {
+            words: words(),
+            resets_at: None,
+        }),
+        _ => Reply::text(&report("complete")),
+    }
+}
+
+/// What must hold of a run that is over.
+fn hold(run: &Run, world: &World) {
+    assert!(run.end().is_some());
+    assert!(world.open.is_empty(), "no session is left");
+    assert!(world.most_at_work <= run.definition().parallel.get() as usize);
+    assert!(run.outbox().is_empty(), "nothing is left to do");
+    world.no_identifier_twice();
+    let mut ended = vec![0; run.steps().len()];
+    for fact in &world.log {
+        match &fact.event {
+            Event::StepEnded { step, .. } => ended[step.position()] += 1,
+            Event::SessionPlanned { step, .. } => {
+                let parents = run.graph().parents(step.0);
+                assert!(
+                    parents.iter().all(|parent| ended[*parent as usize] == 1),
+                    "parents come before children"
+                );
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        ended.iter().all(|times| *times == 1),
+        "each step ends once: {ended:?}"
+    );
+    for (position, step) in run.steps().iter().enumerate() {
+        assert!(step.corrections() <= 2);
+        if let Some(StepEnd::NotRun(because)) = step.end() {
+            let node = u32::try_from(position).unwrap();
+            assert!(run.graph().ancestors(node).contains(&because.0));
+            assert!(!run.step(*because).unwrap().lets_follow());
+        }
+    }
+    let replayed = Run::replay(world.log.clone()).unwrap();
+    assert_eq!(
+        format!("{:?}", replayed.steps()),
+        format!("{:?}", run.steps()),
+        "replay equals live"
+    );
+}
+
+proptest! {
+    #[test]
+    fn every_run_ends_within_its_limits_and_replays_to_itself((definition, answers) in story()) {
+        let mut world = world(&definition, &answers);
+        let run = world.run_to_end();
+        hold(&run, &world);
+    }
+
+    #[test]
+    fn r1_a_cut_anywhere_leads_to_an_end_that_asks_nothing_twice(
+        (definition, answers) in story(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut undisturbed = world(&definition, &answers);
+        undisturbed.run_to_end();
+        let length = undisturbed.batches[cut.index(undisturbed.batches.len())];
+        let mut world = world(&definition, &answers);
+        world.run_until(length);
+        let run = world.recover();
+        hold(&run, &world);
+    }
+
+    #[test]
+    fn r12_resume_after_any_end_does_again_only_what_did_not_succeed((definition, answers) in story()) {
+        let mut world = world(&definition, &answers);
+        let run = world.run_to_end();
+        let succeeded: Vec<bool> = run.steps().iter().map(crate::run::Step::lets_follow).collect();
+        prop_assume!(!succeeded.iter().all(|passed| *passed));
+        let before = world.log.len();
+        let run = world.resume(run);
+        prop_assert!(run.end().is_some());
+        for fact in &world.log[before..] {
+            if let Event::MessagePlanned { step: StepIndex(step), .. } = &fact.event {
+                prop_assert!(!succeeded[*step as usize], "a step that succeeded was asked again");
+            }
+        }
+    }
+}
