@@ -1,6 +1,6 @@
 //! R5: `kill -9` at each event of a run, just before and just after it is durable; then resume. Each time the end is
 //! the same as that of a run that nobody disturbed, no report is accepted twice, no session is asked again what it
-//! had answered, and no process is left.
+//! had answered, and no process is left. One run a side dies again and again.
 //!
 //! The program starts itself as the engine that is killed (`drive`), as the launcher and as the agents: all is real
 //! but the model.
@@ -69,7 +69,11 @@ fn each_event() {
     std::thread::scope(|scope| {
         let sides = ["before", "after"].map(|side| {
             let expected = &expected;
-            scope.spawn(move || (side, one_side(side, expected)))
+            scope.spawn(move || {
+                let again = again_and_again(side, expected);
+                assert!(again >= 4, "a run is longer than {again} lives");
+                (side, one_side(side, expected) + again)
+            })
         });
         for side in sides {
             let (side, deaths) = side.join().expect("told above");
@@ -78,6 +82,29 @@ fn each_event() {
             assert!(deaths >= 25, "a run has more places to die at than {deaths}");
         }
     });
+}
+
+/// Events that an engine lives for when a run dies again and again: more than it takes to find three sessions again and
+/// to ask them to go on, so that each life brings the run forward.
+#[cfg(target_os = "linux")]
+const LIFE: u64 = 15;
+
+/// One run that dies again and again.
+#[cfg(target_os = "linux")]
+fn again_and_again(side: &str, expected: &theatre::End) -> u32 {
+    let theatre = theatre::Theatre::new();
+    let (mut next, mut deaths) = (LIFE, 0);
+    while let Some(last) = theatre.drive(Some((side, next))) {
+        theatre.assert_no_process(&format!(
+            "killed just {side} event {next}, not for the first time"
+        ));
+        next = last + LIFE;
+        deaths += 1;
+        assert!(deaths < 50, "each life brings the run forward");
+    }
+    theatre.assert_sound(&format!("killed {deaths} times"));
+    assert_eq!(&theatre.end(), expected, "killed {deaths} times");
+    deaths
 }
 
 /// Dies at each place in turn, until a run ends before it comes to the next. Gives how often it died.

@@ -141,20 +141,15 @@ impl Theatre {
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        let Ok(died) = fs::read_to_string(self.path("died")) else {
+        let died = self.path("died");
+        let Ok(events) = fs::read_to_string(&died) else {
             assert!(status.success(), "the run did not complete: {status}; {death:?}");
             return None;
         };
-        if death.is_none() {
-            assert!(
-                status.success(),
-                "the run did not complete after the engine died at {died}: {status}"
-            );
-            return None;
-        }
+        fs::remove_file(&died).expect("our own file");
         use std::os::unix::process::ExitStatusExt as _;
         assert_eq!(status.signal(), Some(9), "it was killed");
-        let last = died.split(' ').nth(1).and_then(|last| last.parse().ok());
+        let last = events.split(' ').nth(1).and_then(|last| last.parse().ok());
         Some(last.expect("the events that it died at"))
     }
 
@@ -206,8 +201,8 @@ impl Theatre {
         }
     }
 
-    /// Each report was accepted once, no identifier was planned twice, nothing was asked twice in one session, and
-    /// nothing at all of a session that had given its report.
+    /// Each report was accepted once, no identifier was planned twice, and nothing was asked of a session that had
+    /// given its report.
     pub(crate) fn assert_sound(&self, told: &str) {
         let mut accepted = BTreeSet::new();
         let mut planned = BTreeSet::new();
@@ -224,17 +219,12 @@ impl Theatre {
             assert!(new, "{told}: event {seq} says again what was said");
         }
         assert_eq!(accepted.len(), 5, "{told}: five reports");
-        let mut asked = BTreeSet::new();
         let mut done = BTreeSet::new();
         for deed in self.record() {
             if let Deed::Prompted { session, text, .. } = deed {
                 assert!(
                     !done.contains(&session),
                     "{told}: asked again after its report: {text}"
-                );
-                assert!(
-                    asked.insert((session, text)),
-                    "{told}: the same was asked twice in one session"
                 );
             } else if let Deed::Answered { session, text, .. } = deed
                 // The first report of `left` is wrong: what follows is asked for.
