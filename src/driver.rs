@@ -123,7 +123,10 @@ impl Driver {
             Message::Done(_, None) => true,
             Message::Input(Input::Failed { session, .. }) => !self.run.is_live(*session),
             Message::Input(input) | Message::Done(_, Some(input)) => {
-                matches!(input, Input::UsageCounted { .. } | Input::Closed { result: Ok(()), .. })
+                matches!(
+                    input,
+                    Input::UsageCounted { .. } | Input::Closed { result: Ok(()), .. }
+                )
             }
         }
     }
