@@ -1,5 +1,12 @@
 //! Graphs of steps that do nothing, and runtimes and worlds that answer at once.
-#![allow(dead_code, unreachable_pub, reason = "each bench uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::allow_attributes,
+    reason = "each bench uses its part"
+)]
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

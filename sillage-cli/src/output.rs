@@ -119,11 +119,13 @@ impl Output {
         self.write(format_args!("{question} [Y/n] "))?;
         self.flush()?;
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok(matches!(
-            answer.trim().to_ascii_lowercase().as_str(),
-            "" | "y" | "yes" | "o" | "oui"
-        ))
+        // The end of input is no answer, and no answer launches nothing.
+        let answered = io::stdin().read_line(&mut answer)? > 0;
+        Ok(answered
+            && matches!(
+                answer.trim().to_ascii_lowercase().as_str(),
+                "" | "y" | "yes" | "o" | "oui"
+            ))
     }
 
     /// A text that is the answer itself, whatever the format: a schema, a completion script.

@@ -3,6 +3,7 @@
 pub mod crashing_store;
 pub mod faulty_store;
 pub mod model_server;
+pub mod real_agent;
 pub mod runtime_suite;
 pub mod scripted_runtime;
 pub mod store_suite;

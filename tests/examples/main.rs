@@ -1,5 +1,7 @@
 //! The examples run and say what they promise, and the runtime that one of them shows keeps what runtimes promise.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 mod own_runtime;
 
 use std::path::PathBuf;

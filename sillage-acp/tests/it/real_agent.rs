@@ -1,11 +1,9 @@
 //! A real agent, offline: opencode, with the testkit's model server as its model.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use serde_json::json;
 use sillage_acp::{AcpRuntime, AgentCommand, AgentModel, Options};
 use sillage_core::folders::Folders;
 use sillage_core::id::{ClientMessageId, ClientSessionId};
@@ -15,81 +13,26 @@ use sillage_core::ports::runtime::{
 };
 use sillage_core::report::{self, Expected, Outcome};
 use sillage_testkit::model_server::{ModelServer, Script, Step, ToolUse};
-use tokio::process::Command;
+use sillage_testkit::real_agent::{OPENCODE_MODEL, opencode, opencode_environment};
 use uuid::Uuid;
 
 /// Bounds, not waits: its first start prepares a database, and the machine may be busy.
-const INSTALL: Duration = Duration::from_secs(600);
 const START: Duration = Duration::from_secs(180);
 const TURN: Duration = Duration::from_secs(180);
 
 const REPORT: &str =
     "It is written.\n\n```json\n{\"outcome\": \"complete\", \"summary\": \"One file.\"}\n```";
 
-/// The program, installed if need be; none where npm is missing.
-async fn opencode() -> Option<PathBuf> {
-    let npm = Command::new("npm")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .await;
-    if !npm.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: npm is not installed, so there is no real agent to try");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/agents.sh");
-    let installed = Command::new(script).kill_on_drop(true).output();
-    let installed = tokio::time::timeout(INSTALL, installed)
-        .await
-        .expect("installed in time")
-        .expect("a script");
-    let words = String::from_utf8_lossy(&installed.stderr);
-    assert!(
-        installed.status.success(),
-        "the agents could not be installed: {words}"
-    );
-    let program = PathBuf::from(String::from_utf8(installed.stdout).expect("UTF-8").trim());
-    assert!(program.is_file(), "{}: {words}", program.display());
-    Some(program)
-}
-
-/// The agent with a home of its own, so that nothing of this machine's settings reaches it, nor anything of it them.
 fn agent(program: &Path, home: &Path, model_url: &str) -> AgentCommand {
-    let limit = json!({ "context": 128_000, "output": 8_192 });
-    let model = json!({ "name": "Test", "tool_call": true, "reasoning": true, "limit": limit });
-    let small = json!({ "name": "Small", "tool_call": true, "limit": limit });
-    let provider = json!({
-        "npm": "@ai-sdk/openai-compatible", "name": "Test",
-        "options": { "baseURL": model_url, "apiKey": "none" },
-        "models": { "test-model": model, "test-small": small },
-    });
-    let settings = json!({
-        "autoupdate": false, "share": "disabled", "model": "test/test-small", "small_model": "test/test-small",
-        "permission": { "edit": "ask", "bash": "ask", "webfetch": "deny" },
-        "enabled_providers": ["test"], "provider": { "test": provider },
-    });
-    let file = home.join("opencode.json");
-    std::fs::write(&file, settings.to_string()).expect("a settings file");
-    let off = [
-        "MODELS_FETCH",
-        "AUTOUPDATE",
-        "LSP_DOWNLOAD",
-        "DEFAULT_PLUGINS",
-        "SHARE",
-    ];
-    let off = off.map(|what| (format!("OPENCODE_DISABLE_{what}"), "1".to_owned()));
-    let own = [("HOME", home), ("OPENCODE_CONFIG", &file)];
-    let own = own.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
     let model = AgentModel {
-        id: Some("test/test-model".to_owned()),
+        id: Some(OPENCODE_MODEL.to_owned()),
         efforts: None,
     };
     AgentCommand {
         name: "opencode".to_owned(),
         command: program.to_string_lossy().into_owned(),
         args: vec!["acp".to_owned()],
-        env: off.into_iter().chain(own).collect(),
+        env: opencode_environment(home, model_url).expect("a settings file"),
         account: "test".to_owned(),
         models: [("test".to_owned(), model)].into(),
     }
@@ -120,7 +63,9 @@ async fn answer_to(runtime: &AcpRuntime, session: ClientSessionId, message: &Mes
 
 #[tokio::test]
 async fn a_real_agent_writes_a_file_and_reports() {
-    let Some(program) = opencode().await else { return };
+    let Some(program) = opencode(Path::new(env!("CARGO_MANIFEST_DIR"))).await else {
+        return;
+    };
     let server = ModelServer::start().await.expect("a port");
     let home = tempfile::tempdir().expect("a folder");
     let workspace = tempfile::tempdir().expect("a folder");

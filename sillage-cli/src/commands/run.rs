@@ -100,11 +100,16 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
                 visible(&root),
                 visible(on)
             ))?;
-            let separate = definition.worktrees.iter().filter(|has| **has).count();
-            output.line(format_args!(
-                "  worktrees  {separate} of {agents}; merged into {}",
-                definition.integration_branch()
-            ))?;
+            let own: Vec<bool> = (0..agents)
+                .map(|step| definition.worktrees.get(step) == Some(&true))
+                .collect();
+            let separate = own.iter().filter(|has| **has).count();
+            let merged = match separate {
+                0 => "nothing is committed or merged".to_owned(),
+                _ => format!("merged into {}", definition.integration_branch()),
+            };
+            output.line(format_args!("  worktrees  {separate} of {agents}; {merged}"))?;
+            tell_who_works_in_the_folder(definition, &own, output)?;
         }
         None => {
             output.line("  repository none: agents work in the folder itself, and nothing is committed")?
@@ -117,6 +122,29 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
             visible(warning)
         ))?;
     }
+    Ok(())
+}
+
+/// An agent without a worktree writes where the person does: they are told who, and how to have it otherwise.
+fn tell_who_works_in_the_folder(
+    definition: &RunDefinition,
+    own: &[bool],
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let agents = definition.task.agents.iter().zip(own);
+    let shared: Vec<&str> = agents
+        .filter(|(_, own)| !**own)
+        .map(|(agent, _)| agent.id.as_str())
+        .collect();
+    if shared.is_empty() {
+        return Ok(());
+    }
+    let word = output.paint(Tone::Warning, "note");
+    let s = if shared.len() == 1 { "s" } else { "" };
+    output.line(format_args!(
+        "  {word}: {} work{s} in your own folder, not in a worktree (`worktree: always` changes that)",
+        shared.join(", ")
+    ))?;
     Ok(())
 }
 

@@ -5,6 +5,8 @@ mod agents;
 mod check;
 mod init;
 mod readme;
+#[cfg(unix)]
+mod real_agent;
 mod report;
 #[cfg(unix)]
 mod runs;

@@ -8,6 +8,7 @@ use super::outbox::EffectKey;
 use super::step::Phase;
 use super::{Run, compose};
 use crate::id::{ClientSessionId, StepIndex};
+use crate::plain;
 use crate::ports::runtime::{MessageRequest, SessionRequest};
 use crate::ports::workspace::{MergeWanted, Worktree, WorktreeWanted};
 
@@ -177,9 +178,9 @@ impl Run {
         let agent = &self.agent(step).id;
         let state = &self.steps[step.position()];
         let summary = match (state.report(), &state.phase) {
-            (Some(report), _) => report.summary.trim(),
-            (None, Phase::Committing(_)) => "unfinished work",
-            (None, _) => "work in progress",
+            (Some(report), _) => plain::lines(report.summary.trim()),
+            (None, Phase::Committing(_)) => "unfinished work".to_owned(),
+            (None, _) => "work in progress".to_owned(),
         };
         let first = summary.lines().next().unwrap_or_default();
         let room = 72usize.saturating_sub(agent.len() + 2);

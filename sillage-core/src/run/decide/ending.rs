@@ -67,8 +67,12 @@ impl Decision<'_> {
         for step in live {
             let phase = &run.steps[step.position()].phase;
             at_work |= phase.holds_place();
-            let resting = matches!(phase, Phase::Waiting(_) | Phase::Ready);
-            if resting || (forced && phase.holds_place()) {
+            // What answers nothing yet has nothing to end in peace.
+            let idle = matches!(
+                phase,
+                Phase::Waiting(_) | Phase::Ready | Phase::Opening | Phase::Finding
+            );
+            if idle || (forced && phase.holds_place()) {
                 self.end(step, StepEnd::Cancelled);
             }
         }
