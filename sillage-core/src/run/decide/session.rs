@@ -72,7 +72,12 @@ impl Decision<'_> {
         }
     }
 
-    fn after_finding(&mut self, step: StepIndex, found: &FoundSession, in_flight: Option<Arc<MessageRequest>>) {
+    fn after_finding(
+        &mut self,
+        step: StepIndex,
+        found: &FoundSession,
+        in_flight: Option<Arc<MessageRequest>>,
+    ) {
         if self.is_stopping() {
             return self.end(step, StepEnd::Cancelled);
         }
