@@ -25,7 +25,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 const MOST_INPUTS: usize = 1024;
 
 /// How long news waits for company that nothing waits for: alone it would cost a wait for the disk.
-const COMPANY: Duration = Duration::from_millis(2);
+const COMPANY: Duration = Duration::from_millis(50);
 
 /// What reaches the driver.
 #[derive(Debug)]
@@ -98,9 +98,7 @@ impl Driver {
         let due = self.run.deadline().map(|at| at.since(self.engine.clock.now()));
         let sleep = due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
         let _ = tokio::time::timeout(sleep, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
-        if !messages.is_empty() && messages.iter().all(|message| self.can_wait(message)) {
-            let _ = tokio::time::timeout(COMPANY, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
-        }
+        self.gather(&mut messages).await;
         let mut inputs = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
@@ -116,17 +114,22 @@ impl Driver {
         inputs
     }
 
-    /// Whether this is news that changes nothing for what goes on, so that it may wait for news that does: what a
-    /// session says while it is being closed, and that it is.
-    fn can_wait(&self, message: &Message) -> bool {
-        match message {
-            Message::Done(_, None) => true,
-            Message::Input(Input::Failed { session, .. }) => !self.run.is_live(*session),
-            Message::Input(input) | Message::Done(_, Some(input)) => {
-                matches!(
-                    input,
-                    Input::UsageCounted { .. } | Input::Closed { result: Ok(()), .. }
-                )
+    /// Takes what else belongs into the turn: one wait for the disk serves all of it.
+    async fn gather(&mut self, messages: &mut Vec<Message>) {
+        let company = async {
+            // A deadline that is due meanwhile can wait as well.
+            while !messages.is_empty() && can_wait(&self.run, messages) {
+                self.receiver.recv_many(messages, MOST_INPUTS).await;
+            }
+        };
+        let _ = tokio::time::timeout(COMPANY, company).await;
+        let mut known = 0;
+        while known < messages.len() && messages.len() < MOST_INPUTS {
+            known = messages.len();
+            // Lets those speak who are ready to.
+            tokio::task::yield_now().await;
+            while let Ok(message) = self.receiver.try_recv() {
+                messages.push(message);
             }
         }
     }
@@ -256,4 +259,19 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether this news may wait for more: it changes nothing for what goes on, and something else does go on.
+fn can_wait(run: &Run, news: &[Message]) -> bool {
+    let mut closed = 0;
+    for message in news {
+        match message {
+            Message::Done(_, Some(Input::Closed { result: Ok(()), .. })) => closed += 1,
+            Message::Done(_, None) | Message::Input(Input::UsageCounted { .. }) => {}
+            // What a session says while it is being closed.
+            Message::Input(Input::Failed { session, .. }) if !run.is_live(*session) => {}
+            Message::Input(_) | Message::Done(_, Some(_)) => return false,
+        }
+    }
+    run.outbox().len() > closed
 }

@@ -1,11 +1,12 @@
 //! Carrying out one effect: one call to an adapter, and the input that comes of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sillage_core::id::StepIndex;
 use sillage_core::ports::runtime::RuntimeError;
-use sillage_core::run::{Effect, EffectKey, Input};
+use sillage_core::run::{Effect, EffectKey, Input, ReportFile};
 use tokio::sync::OnceCell;
 
 use crate::engine::Engine;
@@ -118,26 +119,47 @@ pub(crate) async fn carry_out(
 /// not change. Whoever takes the run up later writes them again, for they are not synced.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    written: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
+    reports: Mutex<Reports>,
+}
+
+/// Whose full report stands in its file.
+#[derive(Debug, Default)]
+struct Reports {
+    written: HashSet<StepIndex>,
+    /// Those being written: who needs one waits for its first writer.
+    writing: HashMap<StepIndex, Arc<OnceCell<()>>>,
 }
 
 impl Files {
-    /// Returns once all of them are written, by this call or another.
-    async fn write(&self, files: Vec<(PathBuf, String)>) -> Result<(), RuntimeError> {
-        for (path, content) in files {
-            let cell = self.cell(&path);
-            // A write that failed is tried again by the next who needs the file.
-            cell.get_or_try_init(|| write(path, content)).await?;
+    /// Returns once all of them are written, by this call or another. One that failed is tried again by the next who
+    /// needs it.
+    async fn write(&self, files: Vec<ReportFile>) -> Result<(), RuntimeError> {
+        for file in files {
+            let step = file.step;
+            let unwritten = self.reports().unwritten(step);
+            if let Some(cell) = unwritten {
+                cell.get_or_try_init(|| write(file.path, file.content)).await?;
+                self.reports().is_written(step);
+            }
         }
         Ok(())
     }
 
-    fn cell(&self, path: &Path) -> Arc<OnceCell<()>> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        match written.get(path) {
-            Some(cell) => Arc::clone(cell),
-            None => Arc::clone(written.entry(path.to_owned()).or_default()),
-        }
+    fn reports(&self) -> MutexGuard<'_, Reports> {
+        // No holder can leave them half-changed in a way that matters: a file written twice is the same file.
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reports {
+    fn unwritten(&mut self, step: StepIndex) -> Option<Arc<OnceCell<()>>> {
+        let missing = !self.written.contains(&step);
+        missing.then(|| Arc::clone(self.writing.entry(step).or_default()))
+    }
+
+    fn is_written(&mut self, step: StepIndex) {
+        self.writing.remove(&step);
+        self.written.insert(step);
     }
 }
 
@@ -163,11 +185,19 @@ async fn write(path: PathBuf, content: String) -> Result<(), RuntimeError> {
 mod tests {
     use super::*;
 
+    fn file(path: &Path, content: &str) -> ReportFile {
+        ReportFile {
+            step: StepIndex(3),
+            path: path.to_owned(),
+            content: content.to_owned(),
+        }
+    }
+
     #[tokio::test]
     async fn w14_a_file_is_written_once_and_again_by_the_next_engine() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("step/report.json");
-        let wanted = |content: &str| vec![(path.clone(), content.to_owned())];
+        let wanted = |content: &str| vec![file(&path, content)];
         let files = Files::default();
         let (first, second) = tokio::join!(files.write(wanted("first")), files.write(wanted("second")));
         assert_eq!((first, second), (Ok(()), Ok(())));
@@ -183,7 +213,7 @@ mod tests {
         std::fs::write(&blocked, "a file where a folder must be").unwrap();
         let path = blocked.join("report.json");
         let files = Files::default();
-        let wanted = || vec![(path.clone(), "whole".to_owned())];
+        let wanted = || vec![file(&path, "whole")];
         let failed = files.write(wanted()).await;
         assert!(
             matches!(failed, Err(RuntimeError::Temporary { .. })),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join;
 use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::runtime::AgentRuntime;
 use sillage_core::ports::store::{Store, StoreError};
@@ -13,7 +14,9 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::{RandomIds, SystemClock};
 use crate::driver::{Driver, Message};
 use crate::feed::{Feed, FeedReader};
-use crate::follow::read_page;
+
+/// Bytes of events read from the store at once.
+const PAGE: usize = 1 << 20;
 
 type IdsSource = Arc<dyn Fn() -> Box<dyn Ids> + Send + Sync>;
 
@@ -201,24 +204,35 @@ impl Engine {
 /// Reads a run's whole log.
 pub(crate) async fn load(store: &dyn Store, id: &RunId) -> Result<Run, EngineError> {
     let mut run: Option<Run> = None;
-    let mut from = Seq::FIRST;
-    loop {
-        let page = read_page(store, id, from).await?;
-        if page.is_empty() {
-            return run.ok_or_else(|| EngineError::NoSuchRun(id.clone()));
-        }
-        for fact in page {
-            from = fact.seq.next();
-            let applied = match &mut run {
-                Some(run) => run.apply(&fact),
-                None => Run::start(fact).map(|started| run = Some(started)),
-            };
-            applied.map_err(|source| EngineError::Corrupt {
-                run: id.clone(),
-                source,
-            })?;
-        }
+    let mut page = store.read(id, Seq::FIRST, PAGE).await?;
+    while let Some((last, _)) = page.last() {
+        // Asked for first: a store reads the next page while this one is believed.
+        let next = store.read(id, last.next(), PAGE);
+        let (next, believed) = join(next, async { believe(id, &mut run, page) }).await;
+        believed?;
+        page = next?;
     }
+    run.ok_or_else(|| EngineError::NoSuchRun(id.clone()))
+}
+
+/// Takes a page of a log for true, one event after the other.
+fn believe(id: &RunId, run: &mut Option<Run>, page: Vec<(Seq, Vec<u8>)>) -> Result<(), EngineError> {
+    for (seq, bytes) in page {
+        let fact = codec::decode(&bytes).map_err(|source| EngineError::Codec {
+            run: id.clone(),
+            seq,
+            source,
+        })?;
+        let applied = match run {
+            Some(run) => run.apply(&fact),
+            None => Run::start(fact).map(|started| *run = Some(started)),
+        };
+        applied.map_err(|source| EngineError::Corrupt {
+            run: id.clone(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 pub(crate) fn encode(run: &RunId, fact: &Recorded) -> Result<Vec<u8>, EngineError> {

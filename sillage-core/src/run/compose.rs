@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::Run;
+use super::{ReportFile, Run};
 use crate::id::StepIndex;
 use crate::message::{self, Form, MessageParts, PortLink, Upstream};
 use crate::report::{Expected, Report, write_form};
@@ -76,11 +76,12 @@ pub(super) fn continuation(run: &Run, step: StepIndex) -> String {
 }
 
 /// The full reports that the step's session may read, each once, with the files that hold them.
-pub(super) fn files(run: &Run, step: StepIndex) -> Vec<(PathBuf, String)> {
+pub(super) fn files(run: &Run, step: StepIndex) -> Vec<ReportFile> {
     reports_upstream(run, step)
-        .map(|(parent, report)| {
-            let id = &run.definition.task.agents[parent as usize].id;
-            (full_report_file(run, parent), message::full_report(id, report))
+        .map(|(parent, report)| ReportFile {
+            step: StepIndex(parent),
+            path: full_report_file(run, parent),
+            content: message::full_report(&run.definition.task.agents[parent as usize].id, report),
         })
         .collect()
 }

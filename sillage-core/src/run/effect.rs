@@ -44,8 +44,8 @@ pub enum Effect {
         session: ClientSessionId,
         /// The message.
         message: Arc<MessageRequest>,
-        /// Files with their contents: the full reports of the agents upstream.
-        files: Vec<(PathBuf, String)>,
+        /// The full reports of the agents upstream.
+        files: Vec<ReportFile>,
     },
     /// Look at a deliverable's files.
     Verify {
@@ -74,6 +74,17 @@ pub enum Effect {
         /// The branch that must hold its commits.
         integration: String,
     },
+}
+
+/// A file that holds a step's full report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportFile {
+    /// The step whose report it is.
+    pub step: StepIndex,
+    /// Where it lies; absolute.
+    pub path: PathBuf,
+    /// The report as JSON.
+    pub content: String,
 }
 
 impl Run {

@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
-pub use effect::Effect;
+pub use effect::{Effect, ReportFile};
 pub use event::{Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause};
 pub use input::{Command, Input, Refused};
 pub use outbox::{EffectKey, Outbox};
