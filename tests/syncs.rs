@@ -1,4 +1,5 @@
 //! How often a run waits for the disk: the figure that no noise moves.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 #[path = "../benches/workload/definition.rs"]
 mod definition;
