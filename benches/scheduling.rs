@@ -1,18 +1,28 @@
 //! The machine alone: a layered graph of steps that do nothing, in memory, everything answered at once.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a bench that cannot go on must stop"
+)]
 
-#[path = "workload/mod.rs"]
-mod workload;
+#[path = "workload/alone.rs"]
+mod alone;
+#[path = "workload/definition.rs"]
+mod definition;
+#[path = "workload/graphs.rs"]
+mod graphs;
 
+use std::hint::black_box;
 use std::path::Path;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 fn scheduling(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("scheduling");
     group.sample_size(10);
     for steps in [1_000_u32, 10_000, 100_000] {
-        let parents = workload::layered(steps / 50, 50, 3);
-        let definition = workload::definition("bench", &parents, 16, Path::new("/nowhere"));
+        let parents = graphs::layered(steps / 50, 50, 3);
+        let definition = definition::definition("bench", &parents, 16, Path::new("/nowhere"));
         group.throughput(Throughput::Elements(u64::from(steps)));
         group.bench_with_input(
             BenchmarkId::from_parameter(steps),
@@ -21,11 +31,11 @@ fn scheduling(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     || definition.clone(),
                     |definition| {
-                        workload::run_alone(definition, |facts| {
-                            std::hint::black_box(facts);
+                        alone::run_alone(definition, |facts| {
+                            black_box(facts);
                         })
                     },
-                    criterion::BatchSize::PerIteration,
+                    BatchSize::PerIteration,
                 );
             },
         );
