@@ -103,7 +103,7 @@ pub struct FeedReader {
 }
 
 impl FeedReader {
-    /// The next item; none once the run is over and everything was read.
+    /// The next item; none once the run is over, every handle and feed of it was dropped, and everything was read.
     pub async fn next(&mut self) -> Option<FeedItem> {
         match self.receiver.recv().await {
             Ok(item) => Some(item),
