@@ -236,22 +236,10 @@ impl Step {
     /// How it ended, if it did.
     #[must_use]
     pub fn end(&self) -> Option<&StepEnd> {
-        match &self.phase {
-            Phase::Ended(end) => Some(end),
-            Phase::Pending
-            | Phase::Ready
-            | Phase::Leasing
-            | Phase::Restarting
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Waiting(_)
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::MergeQueued(_)
-            | Phase::Merging(_) => None,
-        }
+        let Phase::Ended(end) = &self.phase else {
+            return None;
+        };
+        Some(end)
     }
 
     /// Its state in the words of R2.
@@ -332,22 +320,10 @@ impl Step {
             .ledger
             .as_deref()
             .map_or(Duration::ZERO, |ledger| ledger.waited);
-        match &self.phase {
-            Phase::Waiting(wait) => over + now.since(wait.since),
-            Phase::Pending
-            | Phase::Ready
-            | Phase::Leasing
-            | Phase::Restarting
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::MergeQueued(_)
-            | Phase::Merging(_)
-            | Phase::Ended(_) => over,
+        if let Phase::Waiting(wait) = &self.phase {
+            return over + now.since(wait.since);
         }
+        over
     }
 
     /// Usage of all its sessions, as far as known.
