@@ -274,3 +274,160 @@ proptest! {
         }
     }
 }
+
+/// Definitions that want to harm the reader: each is told as a fault with its place, and none costs more than one pass.
+mod hostile {
+    use super::*;
+    use crate::fault::FaultCode::{
+        AliasBomb, BadDuration, BadLimit, BadType, Cycle, DuplicateId, MissingField, NoAgents, SelfLink,
+        Syntax, TooDeep, TooLarge, UnknownAgent,
+    };
+
+    fn codes(text: &str) -> Vec<FaultCode> {
+        match read_yaml(text) {
+            Ok(_) => Vec::new(),
+            Err(faults) => {
+                let placed = |fault: &Fault| fault.line.is_some() || fault.code == TooLarge;
+                assert!(faults.iter().all(placed), "{faults:?}");
+                faults.into_iter().map(|fault| fault.code).collect()
+            }
+        }
+    }
+
+    /// One agent, with this text in the place of a value.
+    fn with(field: &str, value: &str) -> String {
+        let agent = "id: a, mission: m, model: s, effort: l";
+        match field {
+            "max_duration" => format!("task: t\nagents:\n  - {{{agent}, max_duration: {value}}}\n"),
+            _ => format!("task: t\n{field}: {value}\nagents:\n  - {{{agent}}}\n"),
+        }
+    }
+
+    #[test]
+    fn g1_a_chain_of_ten_thousand_is_read_and_a_million_are_refused_by_their_size() {
+        const COUNT: usize = 10_000;
+        let mut text = agents(COUNT);
+        for index in 1..COUNT {
+            writeln!(text, "  - agent-{} -> agent-{index}", index - 1).unwrap();
+        }
+        assert_eq!(codes(&text), []);
+        let million = format!("task: t\nagents: [{}]", "{id: a},".repeat(1_000_000));
+        assert_eq!(codes(&million), [TooLarge]);
+    }
+
+    #[test]
+    fn g2_graphs_that_are_none_are_told_each_by_its_fault() {
+        let two = "task: t\nagents:\n  - {id: a, mission: m, model: s, effort: l}\n  - {id: b, mission: m, model: s, effort: l}\n";
+        let linked = |links: &str| codes(&format!("{two}links: [{links}]"));
+        assert_eq!(linked("a -> b, b -> a"), [Cycle]);
+        assert_eq!(linked("a -> a"), [SelfLink]);
+        assert_eq!(linked("a -> c"), [UnknownAgent]);
+        assert_eq!(codes(&two.replace("id: b", "id: a")), [DuplicateId]);
+        assert_eq!(codes("task: t\nagents: []\n"), [NoAgents]);
+        // Two that nothing joins are two roots, and no fault.
+        assert_eq!(codes(two), []);
+    }
+
+    #[test]
+    fn g3_a_key_given_twice_is_refused_in_json_and_in_yaml() {
+        for text in [
+            r#"{"task": "t", "task": "u", "agents": []}"#,
+            "{\"task\": \"t\", \"agents\": [{\"id\": \"a\", \"id\": \"b\"}]}",
+            "task: t\ntask: u\nagents: []\n",
+            "task: t\nagents:\n  - {id: a, \"id\": b, mission: m, model: s, effort: l}\n",
+            // The same key, spelled with an escape.
+            "{\"task\": \"t\", \"t\\u0061sk\": \"u\", \"agents\": []}",
+        ] {
+            assert_eq!(codes(text), [Syntax], "{text}");
+        }
+    }
+
+    #[test]
+    fn g4_bombs_depths_and_yaml_of_other_worlds_are_refused() {
+        let mut bomb = "task: t\na0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..30 {
+            let before = level - 1;
+            writeln!(
+                bomb,
+                "a{level}: &a{level} [*a{before}, *a{before}, *a{before}, *a{before}, *a{before}]"
+            )
+            .unwrap();
+        }
+        assert_eq!(codes(&bomb), [AliasBomb]);
+        assert_eq!(codes(&format!("task: {}", "[".repeat(100_000))), [TooDeep]);
+        assert_eq!(codes(&format!("{{\"task\": {}", "[".repeat(100_000))), [TooDeep]);
+        assert_eq!(
+            codes(&format!(
+                "task: t\ncontext: {}\nagents: []\n",
+                "x".repeat(10 << 20)
+            )),
+            [TooLarge]
+        );
+        // `no` is a word, not a truth: the text of a title, and no id is changed by it.
+        let norway = "task: no\nagents:\n  - {id: \"no\", title: no, mission: yes, model: off, effort: on}\n";
+        assert_eq!(read_yaml(norway).unwrap().agents[0].title.as_deref(), Some("no"));
+        for strange in [
+            "task: !!python/object/apply:os.system [id]\nagents: []\n",
+            "task: !include /etc/passwd\nagents: []\n",
+            "base: &b {task: t}\n<<: *b\nagents: []\n",
+            "task: t\nagents: &a [*a]\n",
+            "task: t\n---\ntask: u\n",
+        ] {
+            assert!(!codes(strange).is_empty(), "{strange}");
+        }
+    }
+
+    #[test]
+    fn g5_numbers_that_are_none_or_out_of_range_are_refused_by_their_range() {
+        for value in [
+            "0",
+            "-1",
+            "-0",
+            "1e400",
+            "-1e400",
+            "1.5",
+            "99999999999999999999999",
+            ".nan",
+            ".inf",
+            "-.inf",
+            "1e18",
+        ] {
+            let found = codes(&with("limits", &format!("{{parallel: {value}}}")));
+            assert!(
+                matches!(found[..], [BadLimit | BadType]),
+                "parallel: {value}: {found:?}"
+            );
+            let found = codes(&with("limits", &format!("{{models: {{s: {value}}}}}")));
+            assert!(
+                matches!(found[..], [BadLimit | BadType]),
+                "models: {value}: {found:?}"
+            );
+            let found = codes(&with("max_duration", value));
+            assert!(
+                matches!(found[..], [BadDuration | BadType]),
+                "max_duration: {value}: {found:?}"
+            );
+        }
+        for duration in [
+            "0s",
+            "-1h",
+            "1e18s",
+            "1.5h",
+            "NaNs",
+            "1h1h",
+            "5m1h",
+            "999999999999999999999h",
+            "h",
+            "\"\"",
+            "1 h",
+            "١h",
+        ] {
+            let found = codes(&with("max_duration", duration));
+            assert!(
+                matches!(found[..], [BadDuration | BadType]),
+                "{duration}: {found:?}"
+            );
+        }
+        assert_eq!(codes("task: t\nagents:\n  - {}\n").first(), Some(&MissingField));
+    }
+}
