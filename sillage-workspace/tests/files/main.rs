@@ -1,6 +1,12 @@
 //! Files below a folder that others write to: [`sillage_workspace::confined::Folder`] (F1–F5, F7–F12).
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test ends at the first surprise and tells what it measured"
+)]
 
 mod cuts;
 mod grants;
