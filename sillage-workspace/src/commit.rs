@@ -4,10 +4,14 @@ use std::path::Path;
 
 use sillage_core::ports::workspace::{Committed, DiffStat, WorkspaceError, Worktree};
 
+use crate::confined::bounded;
 use crate::folders::remove_file;
 use crate::git::{failed, names};
 use crate::repository::Repo;
 use crate::worktree::Head;
+
+/// The most that is read of a file in which marks of a conflict are looked for, in bytes.
+const MOST_READ: u64 = 64 * 1024 * 1024;
 
 /// A worktree's content as a commit that is on no branch yet.
 #[derive(Debug)]
@@ -128,7 +132,8 @@ impl Repo<'_> {
 
     /// The commits of a merge under way in the worktree that `commit` does not hold.
     async fn merging(&self, admin: &Path, commit: &str) -> Result<Vec<String>, WorkspaceError> {
-        let text = std::fs::read_to_string(admin.join("MERGE_HEAD")).unwrap_or_default();
+        let text = bounded(admin, "MERGE_HEAD", MOST_READ).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let mut merging = Vec::new();
         for other in text.lines() {
             let other = names::full_hash(other)?;
@@ -142,9 +147,11 @@ impl Repo<'_> {
 
     /// Whether a file is in conflict in the worktree's own index and shows no sign of having been resolved.
     async fn conflict_left(&self, path: &Path, admin: &Path) -> Result<bool, WorkspaceError> {
-        let call = self
-            .files(path, &admin.join("index"), "ls-files --unmerged -z")
-            .await?;
+        let index = admin.join("index");
+        if !std::fs::symlink_metadata(&index).is_ok_and(|found| found.is_file()) {
+            return Ok(true);
+        }
+        let call = self.files(path, &index, "ls-files --unmerged -z").await?;
         let bytes = call.bytes().await?;
         let entries: Vec<String> = bytes
             .split(|b| *b == 0)
@@ -158,7 +165,7 @@ impl Repo<'_> {
         };
         let unresolved = |name: &str| {
             // One side removed or renamed it: only `git add` or `git rm` tells what the agent chose.
-            stages(name) < 2 || std::fs::read(path.join(name)).map_or(true, |bytes| in_conflict(&bytes))
+            stages(name) < 2 || bounded(path, name, MOST_READ).is_none_or(|bytes| in_conflict(&bytes))
         };
         Ok(entries
             .iter()
@@ -192,8 +199,7 @@ impl Repo<'_> {
             self.end_merge(admin)?;
         }
         if head.reference.as_deref() != Some(reference) && self.operations(admin).await?.is_empty() {
-            let call = self.head(admin, "symbolic-ref -m sillage").await?;
-            call.args(["HEAD", reference]).bytes().await?;
+            self.set_head(admin, reference).await?;
         }
         if merged || kept.commit != kept.on {
             let index = self.folders.place(&worktree.path)?.index;

@@ -1,7 +1,7 @@
 //! Where things lie in the data folder, and writing there so that a crash leaves the old or the new.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use sillage_core::ports::workspace::WorkspaceError;
@@ -141,6 +141,35 @@ pub(crate) fn replace(file: &Path, bytes: &[u8]) -> Result<(), WorkspaceError> {
         new.persist(file).map_err(|error| error.error)
     };
     write().map(drop).map_err(|error| io(file, &error))
+}
+
+/// Reads a regular file of at most `limit` bytes, wherever links lead; none where there is nothing, or something that
+/// is no file: a pipe would wait for a writer, a device might never end.
+pub(crate) fn read_bounded(file: &Path, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
+    let mut options = fs::File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let flags = i32::try_from(flags.bits()).unwrap_or(0);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    let Ok(open) = options.open(file) else {
+        return Ok(None);
+    };
+    if !open.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = open.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| io(file, &error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) {
+        return Err(WorkspaceError::Io {
+            path: file.to_owned(),
+            words: format!("holds more than {limit} bytes: shorten it"),
+        });
+    }
+    Ok(Some(bytes))
 }
 
 /// Removes a file that may be missing.

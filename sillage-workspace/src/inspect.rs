@@ -4,8 +4,12 @@ use std::path::Path;
 
 use sillage_core::ports::workspace::{Repository, WorkspaceError};
 
+use crate::confined::bounded;
 use crate::git::{Git, programs_named_by};
 use crate::repository::{Found, discover, unsupported};
+
+/// The most that is read of a file of attributes, in bytes; git reads no more itself.
+const MOST_ATTRIBUTES: u64 = 100 * 1024 * 1024;
 
 /// What is known of the repository that holds `folder`.
 pub(crate) async fn inspect(git: &Git, folder: &Path) -> Result<Option<Repository>, WorkspaceError> {
@@ -76,7 +80,8 @@ async fn warnings(git: &Git, found: &Found) -> Result<Vec<String>, WorkspaceErro
         warnings
             .push("submodules are left empty in worktrees, and their commits are not recorded".to_owned());
     }
-    let attributes = std::fs::read_to_string(found.root.join(".gitattributes")).unwrap_or_default();
+    let attributes = bounded(&found.root, ".gitattributes", MOST_ATTRIBUTES).unwrap_or_default();
+    let attributes = String::from_utf8_lossy(&attributes);
     if attributes.contains("filter=lfs") {
         warnings.push("files of Git LFS are pointers in worktrees: their content is not fetched".to_owned());
     }

@@ -12,7 +12,7 @@ use sillage_core::ports::workspace::{WorkspaceError, Worktree, WorktreeWanted};
 use crate::folders::{create_parent, exists, io, remove_file, replace};
 use crate::git::{failed, names};
 use crate::repository::{Listed, Repo, unsupported};
-use crate::worktree::lost;
+use crate::worktree::{lock_of, lost};
 
 /// How many names are tried for a branch or a folder that others have taken.
 const NAMES_TRIED: u32 = 1000;
@@ -191,6 +191,7 @@ impl Repo<'_> {
 
     async fn add_worktree(&self, lease: &Lease, tip: &str) -> Result<(), WorkspaceError> {
         create_parent(&lease.path)?;
+        self.refuse_links(&["worktrees"])?;
         let add = self
             .refs("worktree add")
             .await?
@@ -219,6 +220,8 @@ impl Repo<'_> {
     ) -> Result<(), WorkspaceError> {
         let index = self.folders.place(worktree)?.index;
         create_parent(&index)?;
+        // Left by a call of ours that was killed: whoever calls here is alone at this worktree.
+        remove_file(&lock_of(&index))?;
         let call = self.files(worktree, &index, "read-tree --reset -u").await?;
         call.arg(commit).bytes().await?;
         self.publish_index(worktree, admin, &index).await

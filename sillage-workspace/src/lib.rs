@@ -16,7 +16,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod commit;
-mod confined;
+pub mod confined;
 mod folders;
 mod git;
 mod inspect;

@@ -10,6 +10,7 @@ use sillage_core::ports::workspace::WorkspaceError;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::folders::io;
+use crate::git::{Call, Output};
 
 /// How long another process may hold a repository.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -73,6 +74,36 @@ impl Locks {
                 }
                 Err(TryLockError::Error(error)) => return Err(io(file, &error)),
             }
+        }
+    }
+}
+
+/// How old a lock file of git must be before it counts as left by a process that was killed: git holds one for
+/// milliseconds.
+const STALE: Duration = Duration::from_secs(10);
+/// How long a lock that is not stale yet is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a call again for as long as a lock file of git keeps it from succeeding; a stale lock is removed. For locks of
+/// what nobody but us and one agent writes to.
+pub(crate) async fn past(call: Call, lock: &Path) -> Result<Output, WorkspaceError> {
+    let start = Instant::now();
+    loop {
+        let output = call.clone().output().await?;
+        if output.code == Some(0) {
+            return Ok(output);
+        }
+        let Ok(found) = std::fs::symlink_metadata(lock) else {
+            return Ok(output);
+        };
+        let age = found.modified().ok().and_then(|since| since.elapsed().ok());
+        if found.is_file() && age.is_some_and(|age| age > STALE) {
+            tracing::warn!(lock = %lock.display(), "removed: a process that was killed left it");
+            crate::folders::remove_file(lock)?;
+        } else if start.elapsed() > LOCK_PATIENCE {
+            return Ok(output);
+        } else {
+            tokio::time::sleep(BETWEEN_TRIES).await;
         }
     }
 }

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use sillage_core::ports::workspace::WorkspaceError;
 
 use crate::folders::{Folders, io};
-use crate::git::{Call, Git, failed};
+use crate::git::{Call, Git, failed, names};
+use crate::locks;
 use crate::settings::Settings;
+
+/// The most that a file of ignored patterns may hold, in bytes.
+const MOST_MIRRORED: u64 = 16 * 1024 * 1024;
 
 /// What discovery tells of a folder.
 #[derive(Debug)]
@@ -23,6 +27,18 @@ pub(crate) struct Found {
 /// [`WorkspaceError::Unsupported`] for a bare one or a folder within a git folder, [`WorkspaceError::Git`] for what
 /// git refuses, e.g. another owner or an unknown extension.
 pub(crate) async fn discover(git: &Git, folder: &Path) -> Result<Option<Found>, WorkspaceError> {
+    read_discovery(discovery(git, folder).await?, folder).await
+}
+
+/// The same for a folder that is known to be the top of a working tree: nothing above it is looked at, and its
+/// settings cannot say that its files lie elsewhere or that it has none.
+async fn discover_at(git: &Git, root: &Path) -> Result<Option<Found>, WorkspaceError> {
+    let call = discovery(git, root).await?.env("GIT_WORK_TREE", root);
+    let above = root.parent().unwrap_or(root);
+    read_discovery(call.env("GIT_CEILING_DIRECTORIES", above), root).await
+}
+
+async fn discovery(git: &Git, folder: &Path) -> Result<Call, WorkspaceError> {
     let call = git
         .call("rev-parse", folder)
         .await?
@@ -34,6 +50,10 @@ pub(crate) async fn discover(git: &Git, folder: &Path) -> Result<Option<Found>, 
         .args(["--git-common-dir", "--show-toplevel"])
         // So that a bare one is told by name: rev-parse starts nothing that its settings name.
         .set("safe.bareRepository", "all");
+    Ok(call)
+}
+
+async fn read_discovery(call: Call, folder: &Path) -> Result<Option<Found>, WorkspaceError> {
     let output = call.output().await?;
     let words = output.words();
     let text = String::from_utf8(output.stdout.clone())
@@ -95,8 +115,11 @@ impl<'a> Repo<'a> {
     /// # Errors
     /// [`WorkspaceError::Unsupported`] when there is none or it is elsewhere; the others by cause.
     pub(crate) async fn open(git: &'a Git, data: &Path, root: &Path) -> Result<Self, WorkspaceError> {
-        let found = discover(git, root).await?;
-        let found = found.filter(|found| root.canonicalize().is_ok_and(|root| root == found.root));
+        let there = root.canonicalize().ok().filter(|there| there.is_dir());
+        let found = match &there {
+            Some(there) => discover_at(git, there).await?,
+            None => None,
+        };
         let found =
             found.ok_or_else(|| unsupported(root, "it is not the top of a git working tree any more"))?;
         let folders = Folders::of(data, &found.common)?;
@@ -151,7 +174,11 @@ impl<'a> Repo<'a> {
             .git
             .call(words, &self.folders.own)
             .await?
-            .env("GIT_DIR", &self.common);
+            .env("GIT_DIR", &self.common)
+            // Else the settings could name one, or contradict themselves about it.
+            .env("GIT_WORK_TREE", &self.root)
+            // A list of worktrees tells no branch of what calls itself bare: who has one checked out would be missed.
+            .set("core.bare", "false");
         Ok(self.settings.without_hooks(call))
     }
 
@@ -228,15 +255,21 @@ impl<'a> Repo<'a> {
         new: &str,
         old: Option<&str>,
     ) -> Result<bool, WorkspaceError> {
+        self.refuse_links(&[reference, &format!("logs/{reference}")])?;
         let zeros = "0".repeat(new.len());
         let call = self
             .refs("update-ref")
             .await?
-            .args(["-m", "sillage", "--create-reflog", "--"]);
-        let output = call
-            .args([reference, new, old.unwrap_or(&zeros)])
-            .output()
-            .await?;
+            // A reference of ours that was made a name for another one, e.g. for the person's branch, must not move
+            // that one.
+            .args(["--no-deref", "-m", "sillage", "--create-reflog", "--"])
+            .args([reference, new, old.unwrap_or(&zeros)]);
+        let lock = self.common.join(format!("{reference}.lock"));
+        let output = if names::is_ours(reference) {
+            locks::past(call, &lock).await?
+        } else {
+            call.output().await?
+        };
         if output.code == Some(0) {
             return Ok(true);
         }
@@ -244,6 +277,22 @@ impl<'a> Repo<'a> {
             return Err(output.failure("update-ref"));
         }
         Ok(false)
+    }
+
+    /// Fails when one of these paths in the git folder, or a folder on its way, is a link: git would write where it
+    /// leads.
+    pub(crate) fn refuse_links(&self, within: &[&str]) -> Result<(), WorkspaceError> {
+        for path in within {
+            let mut now = self.common.clone();
+            for part in Path::new(path) {
+                now.push(part);
+                if std::fs::symlink_metadata(&now).is_ok_and(|found| found.is_symlink()) {
+                    let why = "this is a link, and git would write where it leads: remove it, then resume";
+                    return Err(unsupported(&now, why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The worktrees that git lists, the main one included.
@@ -320,12 +369,10 @@ impl<'a> Repo<'a> {
     }
 }
 
-/// Makes `copy` the same as `file`, if need be; a missing file removes the copy.
+/// Makes `copy` the same as `file`, if need be; a missing file removes the copy. A person may keep such a file
+/// elsewhere and link to it.
 fn mirror(file: &Path, copy: &Path) -> Result<(), WorkspaceError> {
-    let wanted = match std::fs::metadata(file) {
-        Ok(found) if found.is_file() => std::fs::read(file).map_err(|error| io(file, &error))?,
-        Ok(_) | Err(_) => Vec::new(),
-    };
+    let wanted = crate::folders::read_bounded(file, MOST_MIRRORED)?.unwrap_or_default();
     let had = std::fs::read(copy).unwrap_or_default();
     if wanted == had {
         return Ok(());

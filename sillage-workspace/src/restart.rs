@@ -145,8 +145,7 @@ impl Repo<'_> {
                 format!("{reference} moved while its step was started again"),
             ));
         }
-        let call = self.head(admin, "symbolic-ref -m sillage").await?;
-        call.args(["HEAD", reference]).bytes().await?;
+        self.set_head(admin, reference).await?;
         self.check_out(&worktree.path, admin, &worktree.base).await
     }
 

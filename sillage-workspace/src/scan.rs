@@ -1,5 +1,6 @@
 //! Looking through a worktree and at the processes that work there, without git.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,34 @@ pub(crate) struct Oddities {
     pub(crate) nested: Vec<PathBuf>,
     /// Pipes, sockets and devices: reading one could wait for ever, and git refuses to add them.
     pub(crate) special: Vec<PathBuf>,
+    /// Those of them that git reads by itself, wherever they are.
+    pub(crate) blocking: Vec<PathBuf>,
+    /// What another system could take for a git folder: git refuses to add anything there, and all else with it.
+    pub(crate) refused: Vec<PathBuf>,
+}
+
+/// Files that git opens wherever it finds them.
+const READ_BY_GIT: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
+/// Whether NTFS or HFS+ would take this name for `.git`. A plain `.git` is a repository, or an empty folder that git
+/// passes by.
+fn looks_like_git(name: &OsStr, folder: bool) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    if name == ".git" {
+        return !folder;
+    }
+    // HFS+ drops these when it compares.
+    let ignored =
+        |c: &char| matches!(u32::from(*c), 0x200c..=0x200f | 0x202a..=0x202e | 0x206a..=0x206f | 0xfeff);
+    let plain: String = name.chars().filter(|c| !ignored(c)).collect();
+    let plain = plain
+        .split([':', '\\'])
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([' ', '.']);
+    plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")
 }
 
 /// Looks through every folder of the worktree; links are not followed.
@@ -29,19 +58,26 @@ pub(crate) fn oddities(worktree: &Path) -> Result<Oddities, WorkspaceError> {
             let entry = entry.map_err(|error| io(&here, &error))?;
             let kind = entry.file_type().map_err(|error| io(&here, &error))?;
             let path = folder.join(entry.file_name());
-            if kind.is_dir() && path != Path::new(".git") {
+            if path != Path::new(".git") && looks_like_git(&entry.file_name(), kind.is_dir()) {
+                found.refused.push(path);
+            } else if kind.is_dir() && path != Path::new(".git") {
                 if is_repository(&worktree.join(&path)) {
                     found.nested.push(path)
                 } else {
                     left.push(path)
                 }
             } else if !(kind.is_file() || kind.is_symlink() || kind.is_dir()) {
+                if READ_BY_GIT.iter().any(|name| *name == entry.file_name()) {
+                    found.blocking.push(path.clone());
+                }
                 found.special.push(path);
             }
         }
     }
     found.nested.sort();
     found.special.sort();
+    found.blocking.sort();
+    found.refused.sort();
     Ok(found)
 }
 

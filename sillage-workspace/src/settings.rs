@@ -2,7 +2,7 @@
 
 use sillage_core::ports::workspace::WorkspaceError;
 
-use crate::git::Call;
+use crate::git::{Call, SELF};
 
 /// Settings that say how files are written and compared, and start nothing.
 const TAKEN_OVER: &[&str] = &[
@@ -73,8 +73,8 @@ impl Settings {
     /// The repository's configured user as author and committer; what is not configured is Sillage's own.
     pub(crate) fn signed(&self, call: Call) -> Call {
         let filled = |value: &Option<String>| value.clone().filter(|value| !value.trim().is_empty());
-        let name = filled(&self.name).unwrap_or_else(|| "Sillage".to_owned());
-        let email = filled(&self.email).unwrap_or_else(|| "sillage@localhost".to_owned());
+        let name = filled(&self.name).unwrap_or_else(|| SELF.0.to_owned());
+        let email = filled(&self.email).unwrap_or_else(|| SELF.1.to_owned());
         ["AUTHOR", "COMMITTER"].into_iter().fold(call, |call, role| {
             call.env(&format!("GIT_{role}_NAME"), &name)
                 .env(&format!("GIT_{role}_EMAIL"), &email)

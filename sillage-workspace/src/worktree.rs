@@ -2,16 +2,23 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sillage_core::ports::workspace::WorkspaceError;
 
+#[cfg(unix)]
+use crate::confined::Folder;
+use crate::confined::bounded;
 use crate::folders::{create_parent, io, remove_file};
 use crate::git::failed;
+use crate::locks;
 use crate::repository::Repo;
 use crate::scan::{self, Oddities};
+
+/// The most that a file of git with one path may hold, in bytes.
+const MOST_READ: u64 = 64 * 1024;
 
 /// An error that says how a worktree was lost.
 pub(crate) fn lost(path: &Path, why: impl Into<String>) -> WorkspaceError {
@@ -46,7 +53,10 @@ impl Repo<'_> {
         }
         let link = worktree.join(".git");
         let text = match fs::symlink_metadata(&link) {
-            Ok(found) if found.is_file() => fs::read_to_string(&link).map_err(|error| io(&link, &error))?,
+            Ok(found) if found.is_file() => {
+                String::from_utf8(bounded(worktree, ".git", MOST_READ).unwrap_or_default())
+                    .unwrap_or_default()
+            }
             Ok(_) => return Err(lost(worktree, "has another `.git`: it is no longer a worktree")),
             Err(_) => return Err(lost(worktree, "has no `.git` any more")),
         };
@@ -68,8 +78,8 @@ impl Repo<'_> {
         let wanted = worktree.join(".git");
         let parts = fs::read_dir(self.common.join("worktrees")).ok()?;
         let own = |part: &PathBuf| {
-            fs::read_to_string(part.join("gitdir"))
-                .is_ok_and(|text| part.join(text.trim_end_matches('\n')) == wanted)
+            let text = bounded(part, "gitdir", MOST_READ).and_then(|bytes| String::from_utf8(bytes).ok());
+            text.is_some_and(|text| part.join(text.trim_end_matches('\n')) == wanted)
         };
         parts.flatten().map(|entry| entry.path()).find(own)
     }
@@ -97,6 +107,16 @@ impl Repo<'_> {
         let output = call.arg(format!("{name}^{{commit}}")).output().await?;
         let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
         Ok((output.code == Some(0)).then_some(text))
+    }
+
+    /// Puts the worktree's head on a branch.
+    pub(crate) async fn set_head(&self, admin: &Path, reference: &str) -> Result<(), WorkspaceError> {
+        let call = self.head(admin, "symbolic-ref -m sillage").await?;
+        let output = locks::past(call.args(["HEAD", reference]), &admin.join("HEAD.lock")).await?;
+        match output.code {
+            Some(0) => Ok(()),
+            _ => Err(output.failure("symbolic-ref")),
+        }
     }
 
     /// Operations begun and not ended in the worktree, as git calls them.
@@ -140,6 +160,14 @@ impl Repo<'_> {
     ) -> Result<String, WorkspaceError> {
         self.fill(worktree, index, tip).await?;
         let odd = self.oddities(worktree).await?;
+        if let Some(file) = odd.blocking.first() {
+            return Err(WorkspaceError::Io {
+                path: worktree.join(file),
+                words: "git reads this file and would wait for ever, as it is a pipe, a socket or a device: \
+                        remove it, then resume"
+                    .to_owned(),
+            });
+        }
         if odd == Oddities::default() {
             self.files(worktree, index, "add -A").await?.bytes().await?;
         } else {
@@ -180,7 +208,7 @@ impl Repo<'_> {
 
     async fn add_around(&self, worktree: &Path, index: &Path, odd: &Oddities) -> Result<(), WorkspaceError> {
         let mut specs = vec![OsString::from(":(top)")];
-        for path in odd.nested.iter().chain(&odd.special) {
+        for path in odd.nested.iter().chain(&odd.special).chain(&odd.refused) {
             let mut spec = OsString::from(":(top,exclude,literal)");
             spec.push(path);
             specs.push(spec);
@@ -232,9 +260,9 @@ impl Repo<'_> {
         const TRIES: u32 = 50;
         const BETWEEN_TRIES: Duration = Duration::from_millis(20);
         let bytes = fs::read(index).map_err(|error| io(index, &error))?;
-        let (own, lock) = (admin.join("index"), admin.join("index.lock"));
+        let lock = admin.join("index.lock");
         for _ in 0..TRIES {
-            match take_over(&own, &lock, &bytes) {
+            match self.take_over(admin, &bytes) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     tokio::time::sleep(BETWEEN_TRIES).await
                 }
@@ -244,14 +272,24 @@ impl Repo<'_> {
         if scan::processes_in(worktree).is_empty() {
             remove_file(&lock)?;
         }
-        take_over(&own, &lock, &bytes).map_err(|error| io(&lock, &error))
+        self.take_over(admin, &bytes).map_err(|error| io(&lock, &error))
     }
-}
 
-/// Replaces an index as git does: by renaming its lock over it.
-fn take_over(index: &Path, lock: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    fs::File::create_new(lock)?.write_all(bytes)?;
-    fs::rename(lock, index)
+    /// Replaces the worktree's index as git does: by renaming its lock over it.
+    #[cfg(unix)]
+    fn take_over(&self, admin: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        let within = admin.strip_prefix(&self.common).unwrap_or(admin);
+        let granted = Folder::open(&self.common).and_then(|common| common.folder(within));
+        let granted = granted.map_err(std::io::Error::other)?;
+        granted.replace_by_lock("index.lock", "index", bytes)
+    }
+
+    #[cfg(not(unix))]
+    fn take_over(&self, admin: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        let lock = admin.join("index.lock");
+        std::io::Write::write_all(&mut fs::File::create_new(&lock)?, bytes)?;
+        fs::rename(lock, admin.join("index"))
+    }
 }
 
 pub(crate) fn lock_of(index: &Path) -> PathBuf {

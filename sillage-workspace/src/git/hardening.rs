@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use super::version::Version;
 
+/// Our own name and address.
+pub(crate) const SELF: (&str, &str) = ("Sillage", "sillage@localhost");
+
 /// Settings that outrank the repository's in every call.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
@@ -109,6 +112,13 @@ pub(super) fn environment() -> Vec<(&'static str, OsString)> {
             ("GIT_OPTIONAL_LOCKS", "0"),
             // Pointers stay pointers: a download would need the network and the person's credentials.
             ("GIT_LFS_SKIP_SMUDGE", "1"),
+            // `protocol.allow` is only what holds where a repository does not allow a protocol by its name.
+            ("GIT_ALLOW_PROTOCOL", "none"),
+            // A missing object is missing, whatever the settings say about where to get it.
+            ("GIT_NO_LAZY_FETCH", "1"),
+            // What is written to a log of references must not be the repository's to choose: a log can be a link.
+            ("GIT_COMMITTER_NAME", SELF.0),
+            ("GIT_COMMITTER_EMAIL", SELF.1),
         ]
         .map(|(key, value)| (key, OsString::from(value))),
     );

@@ -16,7 +16,7 @@ use std::time::Duration;
 use sillage_core::ports::workspace::WorkspaceError;
 use tokio::sync::OnceCell;
 
-pub(crate) use hardening::programs_named_by;
+pub(crate) use hardening::{SELF, programs_named_by};
 pub(crate) use process::Output;
 use version::Version;
 
@@ -116,7 +116,7 @@ impl Git {
 }
 
 /// One call of git, being put together.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Call {
     words: &'static str,
     program: PathBuf,

@@ -19,6 +19,11 @@ pub(crate) fn branch_reference(branch: &str) -> Result<String, WorkspaceError> {
     Ok(reference)
 }
 
+/// Whether a full reference is one that only we and the agent of its worktree write.
+pub(crate) fn is_ours(reference: &str) -> bool {
+    reference.starts_with("refs/heads/sillage/") || reference.starts_with("refs/sillage/")
+}
+
 /// The rules of git-check-ref-format(1), in its order; a name of one level is refused too.
 fn is_reference(name: &str) -> bool {
     let parts_fit = name

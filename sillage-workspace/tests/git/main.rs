@@ -10,10 +10,12 @@ mod commits;
 mod faults;
 mod formats;
 mod leases;
+mod matrix;
 mod merges;
 mod planted;
 mod removals;
 mod sandbox;
+mod vectors;
 
 use sandbox::Sandbox;
 

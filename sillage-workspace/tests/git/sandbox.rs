@@ -24,7 +24,7 @@ pub(crate) fn gits() -> BTreeMap<(u32, u32), PathBuf> {
         .map(|folder| folder.join("git"))
         .filter(|file| file.is_file());
     let versioned = programs.filter_map(|program| {
-        let output = Command::new(&program).arg("version").output().ok()?;
+        let output = Command::new(&program).arg("version").env_clear().output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         let mut numbers = text
             .strip_prefix("git version ")?
