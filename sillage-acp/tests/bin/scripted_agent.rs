@@ -14,9 +14,10 @@ fn main() -> ExitCode {
 fn launch(args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     use std::io::Write as _;
 
-    let error = sillage_acp::launcher::launch(args);
-    let _ = writeln!(std::io::stderr(), "{error}");
-    ExitCode::from(127)
+    sillage_acp::launcher::launch(args).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        ExitCode::from(127)
+    })
 }
 
 #[cfg(not(unix))]

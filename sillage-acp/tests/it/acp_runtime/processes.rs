@@ -122,7 +122,7 @@ async fn shutting_down_closes_every_session_at_once() {
 }
 
 #[tokio::test]
-async fn c8_the_launcher_starts_the_agent_in_the_same_process() {
+async fn c8_the_agent_behind_a_guardian_is_the_one_that_is_told_and_has_its_limits() {
     let mut theatre = Theatre::playing("      - say: hello");
     let launcher = [env!("CARGO_BIN_EXE_scripted-agent"), "launch-agent"];
     theatre.options.launcher = Some(launcher.map(Into::into).to_vec());
