@@ -43,8 +43,10 @@ impl Limits {
 #[non_exhaustive]
 pub enum LaunchError {
     /// The arguments are not those of a launch.
-    #[error("{0}; expected [--step] [--parent PID] [--after-term MS] [--open-files N] [--processes N] \
-             [--address-space BYTES] -- COMMAND [ARGS]")]
+    #[error(
+        "{0}; expected [--step] [--parent PID] [--after-term MS] [--open-files N] [--processes N] \
+             [--address-space BYTES] -- COMMAND [ARGS]"
+    )]
     Usage(String),
     /// The engine died before its death could be watched.
     #[error("the engine (process {0}) is gone")]
@@ -134,7 +136,8 @@ fn parse(words: &[OsString]) -> Result<Launch, LaunchError> {
         let number = words.next().and_then(|value| value.to_str()?.parse::<u64>().ok());
         let number =
             number.ok_or_else(|| LaunchError::Usage(format!("{} takes a number", name.display())))?;
-        let small = || u32::try_from(number).map_err(|_| LaunchError::Usage(format!("{number} is too large")));
+        let small =
+            || u32::try_from(number).map_err(|_| LaunchError::Usage(format!("{number} is too large")));
         match name.to_str() {
             Some("--end-by") => parsed.end_by = Some(small()?),
             Some("--parent") => parsed.parent = Some(small()?),
@@ -143,10 +146,7 @@ fn parse(words: &[OsString]) -> Result<Launch, LaunchError> {
             Some("--processes") => parsed.limits.processes = Some(number),
             Some("--address-space") => parsed.limits.address_space = Some(number),
             Some(_) | None => {
-                return Err(LaunchError::Usage(format!(
-                    "unknown argument {}",
-                    name.display()
-                )));
+                return Err(LaunchError::Usage(format!("unknown argument {}", name.display())));
             }
         }
     }
@@ -188,7 +188,11 @@ fn guard(launch: Launch, words: usize) -> Result<ExitCode, LaunchError> {
         Some(millis) => Duration::from_millis(millis),
         None => StopTimes::default().after_term,
     };
-    let end_by = before.iter().cloned().chain([OsString::from("--end-by")]).collect();
+    let end_by = before
+        .iter()
+        .cloned()
+        .chain([OsString::from("--end-by")])
+        .collect();
     let guard = guardian::Guard {
         engine: launch.parent.unwrap_or_else(std::os::unix::process::parent_id),
         after_term,
@@ -309,7 +313,13 @@ mod tests {
         assert_eq!(parse(&launch.words()).unwrap(), launch);
         let mut words = arguments(7, Duration::from_secs(3), launch.limits);
         words.extend(launch.command.clone());
-        assert_eq!(parse(&words).unwrap(), Launch { step: false, ..launch });
+        assert_eq!(
+            parse(&words).unwrap(),
+            Launch {
+                step: false,
+                ..launch
+            }
+        );
     }
 
     #[test]

@@ -197,7 +197,11 @@ impl Process {
             self.leader.note_strays();
             self.leader.terminate();
             // A guardian keeps this time itself.
-            let margin = if self.guarded { GUARDIAN_MARGIN } else { Duration::ZERO };
+            let margin = if self.guarded {
+                GUARDIAN_MARGIN
+            } else {
+                Duration::ZERO
+            };
             if !self.exits_within(times.after_term.saturating_add(margin)).await {
                 self.leader.note_strays();
             }

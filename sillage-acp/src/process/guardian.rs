@@ -271,7 +271,10 @@ impl Family {
                     && self.refused.insert(member)
                 {
                     // The engine keeps the last words.
-                    eprintln(format_args!("process {} cannot be signalled: {error}", member.pid));
+                    eprintln(format_args!(
+                        "process {} cannot be signalled: {error}",
+                        member.pid
+                    ));
                 }
             }
         }

@@ -27,7 +27,11 @@ struct Recorded {
 
 pub(crate) fn find(records: &Path) -> io::Result<Vec<Leftover>> {
     let mut recorded = read_all(records)?;
-    recorded.retain(|one| !one.record.engine.is_some_and(|engine| one.is_of_now() && engine.lives()));
+    recorded.retain(|one| {
+        !one.record
+            .engine
+            .is_some_and(|engine| one.is_of_now() && engine.lives())
+    });
     let living = living(&recorded);
     let left = recorded.into_iter().filter_map(|one| {
         let pids = living.get(&one.session)?;
@@ -143,8 +147,10 @@ fn living(recorded: &[Recorded]) -> BTreeMap<ClientSessionId, HashSet<Identity>>
     let now = epoch();
     let own = std::process::id();
     let mut roots: HashMap<ClientSessionId, HashSet<u32>> = HashMap::new();
-    let sessions: HashMap<String, ClientSessionId> =
-        recorded.iter().map(|one| (one.session.to_string(), one.session)).collect();
+    let sessions: HashMap<String, ClientSessionId> = recorded
+        .iter()
+        .map(|one| (one.session.to_string(), one.session))
+        .collect();
     for one in all.iter().filter(|one| !one.dead && one.pid != own) {
         let marked = mark_of(one.pid).and_then(|mark| sessions.get(&mark));
         if let Some(session) = marked {

@@ -49,7 +49,9 @@ impl RecordFile {
         let path = records.join(format!("{session}.json"));
         let now = epoch();
         let mut earlier = read(&path).filter(|record| record.epoch == now);
-        let processes = earlier.as_mut().map(|record| std::mem::take(&mut record.processes));
+        let processes = earlier
+            .as_mut()
+            .map(|record| std::mem::take(&mut record.processes));
         let mut processes = processes.unwrap_or_default();
         processes.retain(|one| one.lives());
         let record = Record {

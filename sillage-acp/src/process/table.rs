@@ -205,7 +205,10 @@ mod tests {
             dead: false,
         };
         let all = [entry(2, 9), entry(9, 5), entry(5, 1), entry(7, 1)];
-        let found: Vec<u32> = descendants(&all, &HashSet::from([5])).iter().map(|one| one.pid).collect();
+        let found: Vec<u32> = descendants(&all, &HashSet::from([5]))
+            .iter()
+            .map(|one| one.pid)
+            .collect();
         assert_eq!(found, [2, 9, 5]);
     }
 }

@@ -184,9 +184,8 @@ impl Leader {
                 living.push(one.identity());
             } else if one.parent == own && state.strays.contains(&one.identity()) {
                 // It came to us when its parent went (`adopt_orphans`), and nobody else waits for it.
-                let _ = signed(one.pid).map(|pid| {
-                    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
-                });
+                let _ = signed(one.pid)
+                    .map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG));
             }
         }
         living

@@ -1,11 +1,18 @@
-//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher.
+//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher; as
+//! `engine FOLDER`, an engine to be killed.
+
+mod engine;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "launch-agent") {
+    let first = args.next().unwrap_or_default();
+    if first == "launch-agent" {
         return launch(args);
+    }
+    if first == "engine" {
+        return engine::main(args.next().unwrap_or_default().as_ref());
     }
     sillage_acp::scripted_agent::main()
 }

@@ -26,7 +26,7 @@ pub(crate) fn scripted_agent(words: Words) -> Result<Exit, Failure> {
 /// Starts an agent and guards it to its end, or prepares this process and becomes the agent. Its exit code is the
 /// agent's.
 pub(crate) fn launch_agent(words: Words) -> Result<Exit, Failure> {
-    let code = launcher::launch(words.words)
-        .map_err(|error| Failure::new(Kind::OutOfReach, with_causes(&error)))?;
+    let code =
+        launcher::launch(words.words).map_err(|error| Failure::new(Kind::OutOfReach, with_causes(&error)))?;
     Ok(Exit::Other(code))
 }
