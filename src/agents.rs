@@ -1,5 +1,6 @@
 //! From the settings' agents to the commands that the ACP runtime starts (A12).
 
+use sillage_acp::launcher::Limits;
 use sillage_acp::{AgentCommand, AgentModel};
 use sillage_core::settings::{AgentSettings, RuntimeKind, Settings, UnknownVariable, expand_variables};
 
@@ -84,5 +85,10 @@ fn agent_command(
         env: env.collect::<Result<_, BadAgent>>()?,
         account: agent.account.clone(),
         models: models.collect(),
+        limits: Limits {
+            open_files: agent.limits.open_files.map(|limit| limit.get().into()),
+            processes: agent.limits.processes.map(|limit| limit.get().into()),
+            address_space: agent.limits.memory,
+        },
     })
 }

@@ -16,11 +16,12 @@
 //!
 //! What an agent writes goes, in order, from `connection` (lines, JSON-RPC) through `translate` (the protocol's words)
 //! to the task of its session, which turns it into numbered events. `process` starts and stops agents with all that
-//! they started; [`launcher`] ties an agent's life to the engine's.
+//! they started; [`launcher`] ties an agent's life to the engine's, and [`leftovers`] finds what an engine left.
 
 mod classify;
 mod connection;
 pub mod launcher;
+pub mod leftovers;
 mod model_choice;
 mod permission;
 pub mod presets;

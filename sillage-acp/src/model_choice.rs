@@ -29,6 +29,8 @@ pub struct AgentCommand {
     pub account: String,
     /// What tasks may ask for, by name. Empty: any model, written `agent/model`.
     pub models: BTreeMap<String, AgentModel>,
+    /// Limits that the launcher sets for it; what is not said is as in [`crate::Options::limits`].
+    pub limits: crate::launcher::Limits,
 }
 
 /// A model of an agent.

@@ -1,10 +1,15 @@
 //! One agent's process: started in a group of its own with a chosen environment, watched, and stopped with all that
 //! it started.
 //!
-//! The leader is not reaped before its group and its strays are dead, so that no number that is signalled can have
-//! been given to another process meanwhile. What left the group (by `setsid`) is found through the chain of parents,
-//! looked up before each step of the stop, and through the groups and sessions that it leads. A process that left
-//! all of them and whose parent ended before the stop is not found: that takes a subreaper or a control group.
+//! With a launcher ([`crate::launcher`]) the process is a guardian, which has the agent as its child, gets every
+//! process whose parents have gone, and ends them all when it is told to or the engine is gone. Without one the
+//! process is the agent.
+//!
+//! Either way the process is not reaped before all that it started is dead, so that no number that is signalled can
+//! have been given to another process meanwhile. What left the group is found through the chain of parents, through
+//! the groups and sessions that it leads, and by the mark that it carries in its environment. So what is not found is
+//! a process that wiped its environment and left its group and session, and whose guardian was killed (or never was)
+//! before anybody had seen it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,21 +17,38 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sillage_core::id::ClientSessionId;
 use sillage_core::ports::runtime::RuntimeError;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
+#[cfg(target_os = "linux")]
+pub(crate) mod guardian;
+#[cfg(target_os = "linux")]
+pub(crate) mod leftovers;
+#[cfg_attr(target_os = "linux", path = "process/record.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "process/record_unknown.rs")]
+mod record;
 mod spawner;
+#[cfg(target_os = "linux")]
+pub(crate) mod table;
 #[cfg_attr(target_os = "linux", path = "process/tree.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "process/tree_unknown.rs")]
 mod tree;
 
+use record::RecordFile;
 pub(crate) use spawner::Spawner;
 pub(crate) use tree::Leader;
 
+/// The variable by which an agent and all that it started are known again: its value is the session's identifier.
+pub(crate) const MARK: &str = "SILLAGE_SESSION";
+
 /// Bytes kept of what the agent wrote last on its standard error.
 const LAST_WORDS: usize = 16 << 10;
+
+/// How much longer than its time a guardian may take to end what it guards, before it is ended with them.
+const GUARDIAN_MARGIN: Duration = Duration::from_secs(2);
 
 /// How long the parts of the stop sequence last (`originals/sidekicks-reference.md`, "Stopping an agent").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +75,12 @@ impl Default for StopTimes {
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) agent: String,
+    /// Whose process it is: what it and all that it starts are known by.
+    pub(crate) session: ClientSessionId,
+    /// Whether the words begin with a launcher, which stays as the agent's guardian.
+    pub(crate) guarded: bool,
+    /// The folder in which its record is kept, if any.
+    pub(crate) records: Option<std::path::PathBuf>,
     /// The program and its arguments, a launcher before them where there is one.
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -67,6 +95,8 @@ pub(crate) struct Process {
     exit: tree::ExitWatch,
     last_words: Arc<Mutex<VecDeque<u8>>>,
     stderr: JoinHandle<()>,
+    record: Option<RecordFile>,
+    guarded: bool,
 }
 
 /// A process's ends that the conversation takes over.
@@ -79,10 +109,20 @@ impl Process {
     /// Starts `program` through `spawner`.
     pub(crate) async fn start(spawner: &Spawner, program: Program) -> Result<(Self, Pipes), RuntimeError> {
         let agent = program.agent.clone();
-        let mut child = spawner
-            .spawn(command(&program))
-            .await
-            .map_err(|error| not_started(&program, &error))?;
+        let records = program.records.as_deref();
+        let begin = |folder| RecordFile::begin(folder, program.session, &agent, &program.folder);
+        let unrecorded = |error| unrecorded(&program, &error);
+        let mut record = records.map(begin).transpose().map_err(unrecorded)?;
+        let mut child = match spawner.spawn(command(&program)).await {
+            Ok(child) => child,
+            Err(error) => {
+                if let Some(record) = &record {
+                    // Nothing was started: at worst a later engine says so.
+                    let _ = record.ended();
+                }
+                return Err(not_started(&program, &error));
+            }
+        };
         let (Some(input), Some(output), Some(stderr), Some(pid)) = (
             child.stdin.take(),
             child.stdout.take(),
@@ -96,9 +136,15 @@ impl Process {
             });
         };
         let exit = tree::ExitWatch::new(pid).map_err(|error| not_started(&program, &error))?;
+        if let Some(record) = &mut record
+            && let Err(error) = record.started(pid)
+        {
+            // It is found by its mark all the same.
+            tracing::warn!(%agent, pid, %error, "process not recorded");
+        }
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = tokio::spawn(keep_last_words(agent.clone(), stderr, Arc::clone(&last_words)));
-        let leader = Arc::new(Leader::new(pid));
+        let leader = Arc::new(Leader::new(pid, program.guarded, program.session.to_string()));
         Ok((
             Self {
                 agent,
@@ -107,13 +153,16 @@ impl Process {
                 exit,
                 last_words,
                 stderr,
+                record,
+                guarded: program.guarded,
             },
             Pipes { input, output },
         ))
     }
 
+    /// The agent's own process.
     pub(crate) fn pid(&self) -> u32 {
-        self.leader.pid()
+        self.leader.agent().unwrap_or_else(|| self.leader.pid())
     }
 
     /// For killing it without waiting, from anywhere.
@@ -126,14 +175,34 @@ impl Process {
         self.exit.wait(&mut self.child).await;
     }
 
-    /// Ends the leader and what it started, politely first: the caller has closed its standard input. Gives its exit
-    /// status.
+    /// Ends the leader and what it started, politely first: the caller has closed its standard input. Gives the
+    /// agent's exit status.
     pub(crate) async fn stop(&mut self, times: StopTimes) -> Result<ExitStatus, RuntimeError> {
+        let stopped = self.end(times).await;
+        match (&stopped, &mut self.record) {
+            (Ok(_), Some(record)) => {
+                if let Err(error) = record.ended() {
+                    tracing::warn!(agent = %self.agent, %error, "record of an ended process not removed");
+                }
+            }
+            (Err(_), Some(_)) => self.record_survivors(),
+            (Ok(_) | Err(_), None) => {}
+        }
+        stopped
+    }
+
+    async fn end(&mut self, times: StopTimes) -> Result<ExitStatus, RuntimeError> {
         self.leader.note_strays();
         if !self.exits_within(times.after_input_closed).await {
             self.leader.note_strays();
             self.leader.terminate();
-            if !self.exits_within(times.after_term).await {
+            // A guardian keeps this time itself.
+            let margin = if self.guarded {
+                GUARDIAN_MARGIN
+            } else {
+                Duration::ZERO
+            };
+            if !self.exits_within(times.after_term.saturating_add(margin)).await {
                 self.leader.note_strays();
             }
         }
@@ -141,17 +210,17 @@ impl Process {
         let killed = self.leader.kill();
         #[cfg(not(unix))]
         let killed = killed.and_then(|()| self.child.start_kill());
-        if !self.exits_within(times.after_kill).await {
-            let words = killed
-                .err()
-                .map_or_else(|| "it outlived SIGKILL".to_owned(), |error| error.to_string());
-            return Err(RuntimeError::Unstoppable {
-                pid: self.pid(),
-                words,
-            });
+        let exited = self.exits_within(times.after_kill).await;
+        if let Some((pid, why)) = self.leader.survivor_after(times.after_kill).await {
+            let words = format!("it was started by agent `{}`, and {why}", self.agent);
+            return Err(RuntimeError::Unstoppable { pid, words });
         }
-        if let Some(pid) = self.leader.survivor_after(times.after_kill).await {
-            let words = format!("it was started by agent `{}` and outlived SIGKILL", self.agent);
+        if !exited {
+            let pid = self.leader.pid();
+            let words = match killed {
+                Ok(()) => self.leader.why(pid),
+                Err(error) => format!("a signal to it cannot be delivered: {error}"),
+            };
             return Err(RuntimeError::Unstoppable { pid, words });
         }
         self.leader.forget();
@@ -159,9 +228,27 @@ impl Process {
             .wait()
             .await
             .map_err(|error| RuntimeError::Unstoppable {
-                pid: self.pid(),
+                pid: self.leader.pid(),
                 words: format!("its exit status cannot be read: {error}"),
             })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn record_survivors(&mut self) {
+        let mut left = self.leader.survivors();
+        left.extend(table::Identity::of(self.leader.pid()));
+        if let Some(record) = &mut self.record
+            && let Err(error) = record.left(left)
+        {
+            tracing::warn!(agent = %self.agent, %error, "survivors not recorded");
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn record_survivors(&mut self) {
+        if let Some(record) = &mut self.record {
+            let _ = record.left(Vec::new());
+        }
     }
 
     /// What it wrote last on its standard error, waited for a moment after its exit; empty when it wrote nothing.
@@ -200,6 +287,7 @@ fn command(program: &Program) -> Command {
         .args(arguments)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .env(MARK, program.session.to_string())
         .current_dir(&program.folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -208,6 +296,17 @@ fn command(program: &Program) -> Command {
     #[cfg(unix)]
     command.process_group(0);
     command
+}
+
+fn unrecorded(program: &Program, error: &std::io::Error) -> RuntimeError {
+    let folder = program.records.as_deref().unwrap_or(&program.folder).display();
+    RuntimeError::Temporary {
+        words: format!(
+            "agent `{}`: its process cannot be recorded in {folder}: {error}",
+            program.agent
+        ),
+        retry_after: None,
+    }
 }
 
 fn not_started(program: &Program, error: &std::io::Error) -> RuntimeError {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -36,8 +37,11 @@ pub struct Options {
     /// The command that starts agents, as words that come before `--parent PID … -- command args`; see
     /// [`crate::launcher`]. None: agents are started directly, and may outlive an engine that is killed.
     pub launcher: Option<Vec<OsString>>,
-    /// Limits that the launcher sets.
+    /// Limits that the launcher sets, where an agent's own ([`AgentCommand::limits`]) say nothing.
     pub limits: Limits,
+    /// The folder in which a record is kept of each process, until its end is proved: what an engine that was killed
+    /// leaves is found by it ([`crate::leftovers`]). None: there is no record.
+    pub records: Option<PathBuf>,
     /// The variables that agents are started with, before those of their settings. By default those of this process
     /// that are needed to work at all ([`inherited_environment`]).
     pub inherited: Vec<(OsString, OsString)>,
@@ -53,6 +57,7 @@ impl Default for Options {
             chatter_budget: 8 << 20,
             launcher: None,
             limits: Limits::default(),
+            records: None,
             inherited: inherited_environment(std::env::vars_os()),
         }
     }
@@ -60,11 +65,11 @@ impl Default for Options {
 
 impl Options {
     /// The words before an agent's command.
-    pub(crate) fn launcher_words(&self) -> Vec<OsString> {
+    pub(crate) fn launcher_words(&self, limits: Limits) -> Vec<OsString> {
         let Some(launcher) = &self.launcher else {
             return Vec::new();
         };
-        let arguments = launcher::arguments(std::process::id(), self.limits);
+        let arguments = launcher::arguments(std::process::id(), self.stop.after_term, limits.or(self.limits));
         launcher.iter().cloned().chain(arguments).collect()
     }
 }

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Play a script as an agent.
     #[command(hide = true)]
     ScriptedAgent(commands::processes::Words),
-    /// Become an agent that does not outlive its engine.
+    /// Start an agent, and end it with all that it started when the engine goes.
     #[command(hide = true)]
     LaunchAgent(commands::processes::Words),
     /// Look at the agents of the settings, or for agents on this machine.

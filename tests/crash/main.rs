@@ -40,9 +40,11 @@ fn main() -> ExitCode {
             sillage_acp::scripted_agent::run(&arguments)
         }
         ["launch-agent", ..] => {
-            let error = sillage_acp::launcher::launch(arguments.into_iter().skip(1));
-            eprintln!("{error}");
-            ExitCode::FAILURE
+            let launched = sillage_acp::launcher::launch(arguments.into_iter().skip(1));
+            launched.unwrap_or_else(|error| {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            })
         }
         ["drive", rest @ ..] => drive::main(rest),
         ["--list", ..] => {

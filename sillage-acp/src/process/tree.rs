@@ -1,15 +1,15 @@
-//! A process group and what left it, on Linux: `/proc`, pidfds and signals.
+//! An agent's leader and all that it started, on Linux: its group, its descendants, and what carries its mark.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
-};
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::process::Child;
 use tokio::sync::watch;
+
+use super::table::{Entry, Identity, mark_of, processes, signed};
 
 /// Tells when a process ends without reaping it.
 pub(super) struct ExitWatch {
@@ -40,10 +40,14 @@ impl ExitWatch {
     }
 }
 
-/// The leader of an agent's process group, and what is known to have left the group.
+/// The process that was started for a session (the agent, or its guardian), and what is known to have left its group.
 #[derive(Debug)]
 pub(crate) struct Leader {
     pid: u32,
+    /// It is a guardian, which ends the agent and all that it started when it is told to.
+    guards: bool,
+    /// What all of them carry in their environment ([`super::MARK`]).
+    mark: String,
     state: Mutex<State>,
 }
 
@@ -51,20 +55,17 @@ pub(crate) struct Leader {
 struct State {
     /// Set once the leader was reaped: its number may belong to another process.
     gone: bool,
-    strays: HashSet<Stray>,
-}
-
-/// A process told apart from a later one of the same number by when it started (proc(5), `starttime`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Stray {
-    pid: u32,
-    start: u64,
+    strays: HashSet<Identity>,
+    /// Who could not be signalled, and why.
+    refused: HashMap<u32, String>,
 }
 
 impl Leader {
-    pub(super) fn new(pid: u32) -> Self {
+    pub(super) fn new(pid: u32, guards: bool, mark: String) -> Self {
         Self {
             pid,
+            guards,
+            mark,
             state: Mutex::default(),
         }
     }
@@ -73,24 +74,62 @@ impl Leader {
         self.pid
     }
 
+    /// The agent's own process, once a guardian has started it.
+    pub(super) fn agent(&self) -> Option<u32> {
+        if !self.guards {
+            return Some(self.pid);
+        }
+        let child = |one: &Entry| one.parent == self.pid;
+        processes().into_iter().find(child).map(|one| one.pid)
+    }
+
     /// Remembers the descendants that are in another group than the leader. Says whether there were new ones.
     pub(super) fn note_strays(&self) -> bool {
+        self.note(&processes(), false)
+    }
+
+    /// The same, and whatever carries the mark: those too whose parents have all gone.
+    fn note_all(&self) -> bool {
+        self.note(&processes(), true)
+    }
+
+    fn note(&self, all: &[Entry], marked: bool) -> bool {
         let mut state = self.state();
         if state.gone {
             return false;
         }
         let before = state.strays.len();
-        let all = processes();
-        let family = family(&all, self.pid, &state.strays);
+        if marked {
+            let own = std::process::id();
+            let carries =
+                |one: &&Entry| one.pid != own && mark_of(one.pid).is_some_and(|mark| mark == self.mark);
+            let found = all
+                .iter()
+                .filter(|one| !one.dead && one.group != self.pid)
+                .filter(carries);
+            state.strays.extend(found.map(Entry::identity));
+        }
+        let family = family(all, self.pid, &state.strays);
         let outside = family.into_iter().filter(|one| one.group != self.pid);
-        state.strays.extend(outside.map(Entry::stray));
+        state.strays.extend(outside.map(Entry::identity));
         state.strays.len() > before
     }
 
-    /// Asks the group and its strays to end.
+    /// Asks all of them to end. A guardian does it by itself, and is told alone: some agents take a second request for
+    /// a more urgent one.
     pub(super) fn terminate(&self) {
-        // What cannot be asked is killed next.
-        let _ = self.signal(Signal::TERM);
+        if !self.guards {
+            // What cannot be asked is killed next.
+            let _ = self.signal(Signal::TERM);
+            return;
+        }
+        let mut state = self.state();
+        if !state.gone
+            && let Ok(pid) = signed(self.pid)
+            && let Err(error) = kill_process(pid, Signal::TERM)
+        {
+            state.refused.insert(self.pid, error.to_string());
+        }
     }
 
     /// Kills the group and its strays; nothing when the leader was reaped.
@@ -100,10 +139,10 @@ impl Leader {
 
     /// [`Leader::kill`] for those who have no time: looks again for what was started between a look and a kill.
     pub(crate) fn kill_all(&self) {
-        self.note_strays();
+        self.note_all();
         for _ in 0..4 {
             let _ = self.kill();
-            if !self.note_strays() {
+            if !self.note_all() {
                 return;
             }
         }
@@ -114,14 +153,15 @@ impl Leader {
         self.state().gone = true;
     }
 
-    /// Kills until none of the group and its strays is left, but for the leader; gives one that is left after `bound`.
-    pub(super) async fn survivor_after(&self, bound: Duration) -> Option<u32> {
+    /// Kills until none of the group and its strays is left, but for the leader; gives one that is left after `bound`,
+    /// with the words for it.
+    pub(super) async fn survivor_after(&self, bound: Duration) -> Option<(u32, String)> {
         let deadline = tokio::time::Instant::now() + bound;
         let mut pause = Duration::from_millis(1);
         loop {
-            let survivor = self.survivor();
+            let survivor = self.survivors().first().copied();
             if survivor.is_none() || tokio::time::Instant::now() >= deadline {
-                return survivor;
+                return survivor.map(|one| (one.pid, self.why(one.pid)));
             }
             let _ = self.kill();
             tokio::time::sleep(pause).await;
@@ -129,29 +169,55 @@ impl Leader {
         }
     }
 
-    fn survivor(&self) -> Option<u32> {
-        self.note_strays();
+    /// All that live but the leader.
+    pub(super) fn survivors(&self) -> Vec<Identity> {
+        self.note_all();
         let all = processes();
-        let family = family(&all, self.pid, &self.state().strays);
-        family
-            .into_iter()
-            .find(|one| !one.dead && one.pid != self.pid)
-            .map(|one| one.pid)
+        let state = self.state();
+        let own = std::process::id();
+        let mut living = Vec::new();
+        for one in family(&all, self.pid, &state.strays) {
+            if one.pid == self.pid {
+                continue;
+            }
+            if !one.dead {
+                living.push(one.identity());
+            } else if one.parent == own && state.strays.contains(&one.identity()) {
+                // It came to us when its parent went (`adopt_orphans`), and nobody else waits for it.
+                let _ = signed(one.pid)
+                    .map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG));
+            }
+        }
+        living
+    }
+
+    /// Why a process is still there.
+    pub(super) fn why(&self, pid: u32) -> String {
+        match self.state().refused.get(&pid) {
+            Some(words) => format!("a signal to it cannot be delivered: {words}"),
+            None => "it outlived SIGKILL".to_owned(),
+        }
     }
 
     fn signal(&self, signal: Signal) -> std::io::Result<()> {
-        let state = self.state();
+        let mut state = self.state();
         if state.gone {
             return Ok(());
         }
-        let group = match kill_process_group(signed(self.pid)?, signal) {
-            Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        for stray in &state.strays {
-            signal_stray(*stray, signal);
+        // Strays first: while their guardian lives, what they leave behind comes to it.
+        let strays: Vec<Identity> = state.strays.iter().copied().collect();
+        for stray in strays {
+            if let Err(error) = stray.signal(signal) {
+                state.refused.insert(stray.pid, error.to_string());
+            }
         }
-        group
+        match kill_process_group(signed(self.pid)?, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => {
+                state.refused.insert(self.pid, error.to_string());
+                Err(error.into())
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -159,28 +225,11 @@ impl Leader {
     }
 }
 
-/// Signals a process by a handle taken before its identity is checked, so that no other one can be hit.
-fn signal_stray(stray: Stray, signal: Signal) {
-    let Ok(pid) = signed(stray.pid) else { return };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
-        return;
-    };
-    if read_process(stray.pid).is_some_and(|one| one.start == stray.start) {
-        // It may have ended by itself.
-        let _ = pidfd_send_signal(handle, signal);
-    }
-}
-
-fn signed(pid: u32) -> std::io::Result<Pid> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| std::io::Error::other("a process number out of range"))
-}
-
 /// The processes that belong to a leader: its group, its descendants, those seen to be earlier, and whatever is in a
 /// group or session that one of these leads or led.
-fn family<'a>(all: &'a [Entry], leader: u32, strays: &HashSet<Stray>) -> Vec<&'a Entry> {
+fn family<'a>(all: &'a [Entry], leader: u32, strays: &HashSet<Identity>) -> Vec<&'a Entry> {
     // A number that another process has now says nothing of the groups that it once led.
-    let reused = |stray: &Stray| {
+    let reused = |stray: &Identity| {
         all.iter()
             .any(|one| one.pid == stray.pid && one.start != stray.start)
     };
@@ -199,7 +248,7 @@ fn family<'a>(all: &'a [Entry], leader: u32, strays: &HashSet<Stray>) -> Vec<&'a
                 || [one.group, one.session]
                     .iter()
                     .any(|number| members.contains(number) || led_once(*number, one))
-                || strays.contains(&one.stray());
+                || strays.contains(&one.identity());
             if belongs {
                 members.insert(one.pid);
             }
@@ -210,76 +259,10 @@ fn family<'a>(all: &'a [Entry], leader: u32, strays: &HashSet<Stray>) -> Vec<&'a
     }
 }
 
-/// A line of the process table.
-#[derive(Debug, PartialEq, Eq)]
-struct Entry {
-    pid: u32,
-    parent: u32,
-    group: u32,
-    session: u32,
-    start: u64,
-    /// Ended, and not reaped by its parent yet.
-    dead: bool,
-}
-
-impl Entry {
-    fn stray(&self) -> Stray {
-        Stray {
-            pid: self.pid,
-            start: self.start,
-        }
-    }
-}
-
-fn processes() -> Vec<Entry> {
-    let Ok(folder) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    folder
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(read_process)
-        .collect()
-}
-
-fn read_process(pid: u32) -> Option<Entry> {
-    parse_stat(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// Reads `/proc/<pid>/stat` (proc(5)). The command's name may hold spaces and parentheses: fields follow the last one.
-fn parse_stat(pid: u32, stat: &str) -> Option<Entry> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-    Some(Entry {
-        pid,
-        dead: matches!(*fields.first()?, "Z" | "X"),
-        parent: fields.get(1)?.parse().ok()?,
-        group: fields.get(2)?.parse().ok()?,
-        session: fields.get(3)?.parse().ok()?,
-        start: fields.get(19)?.parse().ok()?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_process_table_is_read_whatever_a_command_is_called() {
-        let stat = "7 (a) b (c) Z 3 5 6 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
-        let entry = Entry {
-            pid: 7,
-            parent: 3,
-            group: 5,
-            session: 6,
-            start: 4242,
-            dead: true,
-        };
-        assert_eq!(parse_stat(7, stat), Some(entry));
-        assert_eq!(parse_stat(7, "7 (a"), None);
-        let own = read_process(std::process::id()).unwrap();
-        assert!(!own.dead && own.start > 0);
-        assert!(processes().contains(&own));
-    }
     fn entry(pid: u32, parent: u32, group: u32, session: u32) -> Entry {
         Entry {
             pid,
@@ -294,7 +277,7 @@ mod tests {
     fn members(all: &[Entry], strays: &[(u32, u64)]) -> Vec<u32> {
         let strays = strays
             .iter()
-            .map(|(pid, start)| Stray {
+            .map(|(pid, start)| Identity {
                 pid: *pid,
                 start: *start,
             })

@@ -26,7 +26,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    pub(super) fn new(pid: u32) -> Self {
+    pub(super) fn new(pid: u32, _guards: bool, _mark: String) -> Self {
         Self { pid }
     }
 
@@ -55,8 +55,16 @@ impl Leader {
 
     pub(super) fn forget(&self) {}
 
-    pub(super) async fn survivor_after(&self, _bound: Duration) -> Option<u32> {
+    pub(super) async fn survivor_after(&self, _bound: Duration) -> Option<(u32, String)> {
         None
+    }
+
+    pub(super) fn agent(&self) -> Option<u32> {
+        Some(self.pid)
+    }
+
+    pub(super) fn why(&self, _pid: u32) -> String {
+        "it outlived SIGKILL".to_owned()
     }
 
     #[cfg(unix)]

@@ -77,7 +77,7 @@ pub(super) fn program(plan: &Plan) -> Program {
         ("{effort}", plan.choice.effort.as_deref()),
         ("{autocompact_tokens}", autocompact.as_deref()),
     ];
-    let mut words = plan.options.launcher_words();
+    let mut words = plan.options.launcher_words(agent.limits);
     words.push(agent.command.clone().into());
     words.extend(
         agent
@@ -94,6 +94,9 @@ pub(super) fn program(plan: &Plan) -> Program {
     environment.extend(own);
     Program {
         agent: agent.name.clone(),
+        session: plan.request.client_session_id,
+        guarded: cfg!(target_os = "linux") && plan.options.launcher.is_some(),
+        records: plan.options.records.clone(),
         words,
         environment,
         folder: plan.request.workspace.clone(),

@@ -1,11 +1,18 @@
-//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher.
+//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher; as
+//! `engine FOLDER`, an engine to be killed.
+
+mod engine;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "launch-agent") {
+    let first = args.next().unwrap_or_default();
+    if first == "launch-agent" {
         return launch(args);
+    }
+    if first == "engine" {
+        return engine::main(args.next().unwrap_or_default().as_ref());
     }
     sillage_acp::scripted_agent::main()
 }
@@ -14,9 +21,10 @@ fn main() -> ExitCode {
 fn launch(args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     use std::io::Write as _;
 
-    let error = sillage_acp::launcher::launch(args);
-    let _ = writeln!(std::io::stderr(), "{error}");
-    ExitCode::from(127)
+    sillage_acp::launcher::launch(args).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        ExitCode::from(127)
+    })
 }
 
 #[cfg(not(unix))]

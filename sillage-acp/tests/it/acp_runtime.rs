@@ -28,6 +28,8 @@ mod oddities;
 mod opening;
 mod permission;
 mod processes;
+#[cfg(target_os = "linux")]
+mod stopping;
 
 /// What the agent does for the acts of the conformance suite.
 const SUITE: &str = r#"

@@ -23,8 +23,10 @@ pub(crate) fn scripted_agent(words: Words) -> Result<Exit, Failure> {
     Ok(Exit::Other(scripted_agent::run(&arguments)))
 }
 
-/// Prepares this process and becomes an agent. Comes back only when that fails.
+/// Starts an agent and guards it to its end, or prepares this process and becomes the agent. Its exit code is the
+/// agent's.
 pub(crate) fn launch_agent(words: Words) -> Result<Exit, Failure> {
-    let error = launcher::launch(words.words);
-    Err(Failure::new(Kind::OutOfReach, with_causes(&error)))
+    let code =
+        launcher::launch(words.words).map_err(|error| Failure::new(Kind::OutOfReach, with_causes(&error)))?;
+    Ok(Exit::Other(code))
 }

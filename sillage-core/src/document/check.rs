@@ -54,7 +54,7 @@ impl<'a> Spot<'a> {
     }
 
     /// What a message calls this value: its field, or its number in a list.
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let mut segments = self.path.rsplit('/');
         match (segments.next(), segments.next()) {
             (None | Some(""), _) => "the document".to_owned(),

@@ -3,13 +3,15 @@
 mod expand;
 mod model;
 mod read;
+mod size;
 
 pub use expand::{UnknownVariable, expand_home, expand_variables};
 pub use model::{
-    AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits, RelaisAddress,
-    RuntimeKind, Settings, SettingsChannel, Theme,
+    AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme,
 };
 pub use read::read;
+pub use size::{BadSize, parse_size};
 
 /// The JSON Schema of the settings file, for editors.
 pub const SCHEMA: &str = include_str!("schema.json");

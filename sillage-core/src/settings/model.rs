@@ -78,6 +78,25 @@ pub struct AgentSettings {
     /// Where it runs.
     #[serde(default)]
     pub runtime: Placement,
+    /// What its process may use.
+    #[serde(default)]
+    pub limits: AgentLimits,
+}
+
+/// What an agent's process may use, and each that it starts; what is not said is not limited further. They are those
+/// of `setrlimit(2)`, and hold on Unix.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentLimits {
+    /// Files open at once, in one process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<NonZeroU32>,
+    /// Processes of the user, all told: those of other programs count as well. Root is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<NonZeroU32>,
+    /// Bytes of address space, in one process. Some programs reserve much more than they use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
 }
 
 /// A model that an agent offers.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use super::{
-    AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits, RelaisAddress,
-    RuntimeKind, Settings, SettingsChannel, Theme,
+    AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, parse_size,
 };
 use crate::document::check::{Checker, Fields, Spot, brief, field_path};
 use crate::document::{self, Format, Value};
@@ -26,6 +26,7 @@ const AGENT_FIELDS: &[&str] = &[
     "account",
     "models",
     "runtime",
+    "limits",
 ];
 
 /// Reads settings. A text that holds nothing is settings without agents.
@@ -102,6 +103,10 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
         .optional("runtime")
         .and_then(|spot| placement(spot, checker))
         .unwrap_or_default();
+    let limits = fields
+        .optional("limits")
+        .and_then(|spot| agent_limits(spot, checker))
+        .unwrap_or_default();
     let name = name?;
     Some(AgentSettings {
         title: title.unwrap_or_else(|| name.clone()),
@@ -118,6 +123,7 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
         workspace,
         models,
         runtime,
+        limits,
     })
 }
 
@@ -206,6 +212,33 @@ fn placement(spot: Spot<'_>, checker: &mut Checker) -> Option<Placement> {
             .unwrap_or_default(),
     };
     Some(placement)
+}
+
+fn agent_limits(spot: Spot<'_>, checker: &mut Checker) -> Option<AgentLimits> {
+    let fields = checker.fields(
+        spot,
+        "the limits of an agent",
+        &["openFiles", "processes", "memory"],
+    )?;
+    Some(AgentLimits {
+        open_files: fields.optional("openFiles").and_then(|spot| checker.limit(&spot)),
+        processes: fields.optional("processes").and_then(|spot| checker.limit(&spot)),
+        memory: fields.optional("memory").and_then(|spot| size(&spot, checker)),
+    })
+}
+
+/// A size in bytes: a number, or a text with a unit.
+fn size(spot: &Spot<'_>, checker: &mut Checker) -> Option<u64> {
+    let written = match &spot.node.value {
+        Value::Number(written) => written,
+        _ => checker.text(spot)?,
+    };
+    parse_size(written)
+        .inspect_err(|error| {
+            let message = format!("{}: {error}", spot.label());
+            checker.fault_at(spot, FaultCode::BadLimit, message);
+        })
+        .ok()
 }
 
 fn lifecycle(spot: Spot<'_>, checker: &mut Checker) -> Option<Lifecycle> {

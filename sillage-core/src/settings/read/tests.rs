@@ -17,6 +17,7 @@ agents:
       sonnet: { efforts: [low, medium] }
       any:
     runtime: { type: container, name: box, workspacePath: /src, lifecycle: { create: "make box" } }
+    limits: { openFiles: 4096, processes: 500, memory: 4GiB }
 limits:
   maxRunningAgents: 4
   stopIdleAgentsAfter: 10m
@@ -50,6 +51,9 @@ fn a12_every_key_is_read() {
     assert_eq!(agent.env["FROM_OURS"], "${HOME}");
     assert_eq!(agent.runtime.kind, RuntimeKind::Container);
     assert_eq!(agent.runtime.lifecycle.create.as_deref(), Some("make box"));
+    assert_eq!(agent.limits.open_files.map(std::num::NonZeroU32::get), Some(4096));
+    assert_eq!(agent.limits.processes.map(std::num::NonZeroU32::get), Some(500));
+    assert_eq!(agent.limits.memory, Some(4 << 30));
     assert_eq!(
         settings.limits.stop_idle_agents_after,
         Some(Duration::from_secs(600))
@@ -163,4 +167,25 @@ fn a12_the_published_schema_agrees_with_the_reader() {
     };
     assert_eq!(names(&schema), sorted(FIELDS));
     assert_eq!(names(&schema["$defs"]["agent"]), sorted(AGENT_FIELDS));
+}
+
+#[test]
+fn c10_limits_of_an_agent_are_checked() {
+    let agent = |limits: &str| format!("agents:\n  - {{ name: a, command: b, limits: {{ {limits} }} }}\n");
+    let memory = |text: &str| read(&agent(text)).unwrap().agents[0].limits.memory;
+    assert_eq!(memory("memory: 1048576"), Some(1 << 20));
+    assert_eq!(memory("memory: 1 MiB"), Some(1 << 20));
+    let refused: Vec<FaultCode> = codes(&agent("openFiles: 0, memory: 4GB, processes: many, files: 3"))
+        .into_iter()
+        .map(|fault| fault.0)
+        .collect();
+    assert_eq!(
+        refused,
+        [
+            FaultCode::BadLimit,
+            FaultCode::BadLimit,
+            FaultCode::BadType,
+            FaultCode::UnknownField
+        ]
+    );
 }

@@ -1,0 +1,105 @@
+//! A file for each session that has a process: what a later engine needs to find what this one left.
+//!
+//! It is written before the process is started, for its name alone, the session's identifier, is the mark that the
+//! process and all that it starts carry. It is removed once their end is proved. Nothing is synced: what a power cut
+//! takes from the disk, it takes from the process table as well.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sillage_core::id::ClientSessionId;
+use sillage_core::time::Timestamp;
+
+use super::table::{Identity, epoch};
+
+/// What is told of a session's processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) agent: String,
+    /// The folder that it works in.
+    pub(crate) folder: PathBuf,
+    pub(crate) since: Timestamp,
+    /// Where the numbers below mean something.
+    pub(crate) epoch: String,
+    /// Who started it.
+    pub(crate) engine: Option<Identity>,
+    /// The process that was started, and those that are known to have outlived their end.
+    #[serde(default)]
+    pub(crate) processes: Vec<Identity>,
+}
+
+/// The record of one session, on disk.
+#[derive(Debug)]
+pub(crate) struct RecordFile {
+    path: PathBuf,
+    record: Record,
+}
+
+impl RecordFile {
+    /// Writes the record of a session that is about to get a process. Survivors of an earlier process of the same
+    /// session stay in it.
+    pub(crate) fn begin(
+        records: &Path,
+        session: ClientSessionId,
+        agent: &str,
+        folder: &Path,
+    ) -> io::Result<Self> {
+        std::fs::create_dir_all(records)?;
+        let path = records.join(format!("{session}.json"));
+        let now = epoch();
+        let mut earlier = read(&path).filter(|record| record.epoch == now);
+        let processes = earlier
+            .as_mut()
+            .map(|record| std::mem::take(&mut record.processes));
+        let mut processes = processes.unwrap_or_default();
+        processes.retain(|one| one.lives());
+        let record = Record {
+            agent: agent.to_owned(),
+            folder: folder.to_path_buf(),
+            since: crate::runtime::now(),
+            epoch: now,
+            engine: Identity::of(std::process::id()),
+            processes,
+        };
+        let file = Self { path, record };
+        file.write()?;
+        Ok(file)
+    }
+
+    /// Adds the process that was started.
+    pub(crate) fn started(&mut self, pid: u32) -> io::Result<()> {
+        self.record.processes.extend(Identity::of(pid));
+        self.write()
+    }
+
+    /// Says what is left after an end that could not be brought about.
+    pub(crate) fn left(&mut self, survivors: Vec<Identity>) -> io::Result<()> {
+        self.record.processes = survivors;
+        self.write()
+    }
+
+    /// Nothing is left.
+    pub(crate) fn ended(&self) -> io::Result<()> {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn write(&self) -> io::Result<()> {
+        write(&self.path, &self.record)
+    }
+}
+
+/// Puts a record in the place of an earlier one, whole or not at all.
+pub(crate) fn write(path: &Path, record: &Record) -> io::Result<()> {
+    let new = path.with_extension("new");
+    std::fs::write(&new, serde_json::to_vec(record)?)?;
+    std::fs::rename(new, path)
+}
+
+/// Reads a record; none when there is none, or it is not one.
+pub(crate) fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
