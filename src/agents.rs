@@ -83,6 +83,7 @@ fn agent_command(
         args: agent.args.clone(),
         env: env.collect::<Result<_, BadAgent>>()?,
         account: agent.account.clone(),
+        sign_in: agent.sign_in.clone(),
         models: models.collect(),
     })
 }

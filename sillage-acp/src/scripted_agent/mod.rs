@@ -68,7 +68,8 @@
 //! | `exit` | ends the process with this code, the prompt unanswered |
 //! | `crash` | aborts the process |
 //! | `stderr` | `{ text, times }` |
-//! | `raw` | `{ text, hex, newline }`: what is not protocol on standard output: noise, half a line, invalid UTF-8 |
+//! | `deaf` | nothing more is read from standard input |
+//! | `raw` | `{ text, hex, times, newline }`: what is not protocol on standard output: noise, half a line, invalid UTF-8 |
 //! | `frame` | any JSON as a line: unknown updates, vendor notifications, another session's update; a list is a batch |
 //! | `update` | any JSON as an update of the session |
 //! | `request` | `{ method, params, wait }`: a request of the agent's own, such as `fs/write_text_file` |

@@ -123,6 +123,7 @@ fn capabilities_are_read_from_the_raw_answer() {
         (
             json!(1),
             Capabilities {
+                sign_ins: Vec::new(),
                 load: true,
                 resume: true
             }
