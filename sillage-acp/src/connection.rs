@@ -288,6 +288,4 @@ async fn next_line(
 }
 
 #[cfg(test)]
-mod lines;
-#[cfg(test)]
 mod tests;

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(super) async fn frames(bytes: &[u8]) -> Vec<Incoming> {
+mod lines;
+
+async fn frames(bytes: &[u8]) -> Vec<Incoming> {
     frames_of(std::io::Cursor::new(bytes.to_vec())).await
 }
 
@@ -270,13 +272,11 @@ async fn c11_an_agent_that_asks_faster_than_it_reads_waits() {
     });
     let mut connection = Connection::new("a", input, output, Duration::from_secs(30));
     let refusing = tokio::spawn(async move {
-        loop {
-            match connection.next().await {
-                Incoming::Request { id, .. } => connection.refuse(&id, METHOD_NOT_FOUND, "no").unwrap(),
-                // What was queued is still written.
-                _ => std::future::pending::<()>().await,
-            }
+        while let Incoming::Request { id, .. } = connection.next().await {
+            connection.refuse(&id, METHOD_NOT_FOUND, "no").unwrap();
         }
+        // What was queued is still written.
+        std::future::pending::<()>().await;
     });
     asked.await.unwrap();
     let mut answers = BufReader::new(&mut agent_reads).lines();
@@ -296,10 +296,13 @@ async fn c4_an_agent_that_asks_and_never_reads_is_told_apart() {
         agent.write_all(line.as_bytes()).await.unwrap();
     }
     let mut connection = Connection::new("a", input, output, Duration::from_secs(5));
-    loop {
-        match connection.next().await {
-            Incoming::Request { id, .. } => drop(connection.refuse(&id, METHOD_NOT_FOUND, "no")),
-            other => break assert_eq!(other, Incoming::Closed(NotReading.to_string())),
-        }
-    }
+    let last = loop {
+        let incoming = connection.next().await;
+        let Incoming::Request { id, .. } = incoming else {
+            break incoming;
+        };
+        // No room is left in the end.
+        let _ = connection.refuse(&id, METHOD_NOT_FOUND, "no");
+    };
+    assert_eq!(last, Incoming::Closed(NotReading.to_string()));
 }

@@ -144,9 +144,13 @@ impl Shared {
         let mut line = Vec::new();
         let mut deaf = self.deaf.subscribe();
         loop {
+            let stops = async {
+                // The sender lives as long as the agent.
+                let _ = deaf.wait_for(|deaf| *deaf).await;
+            };
             let read = tokio::select! {
                 biased;
-                _ = deaf.wait_for(|deaf| *deaf) => return std::future::pending().await,
+                () = stops => return std::future::pending().await,
                 read = input.read_until(b'\n', &mut line) => read,
             };
             if !read.is_ok_and(|read| read > 0) {
@@ -157,6 +161,8 @@ impl Shared {
         }
         self.record.write(Event::Eof);
         let end = &self.script.end;
+        let session = lock(&self.sessions).keys().next().cloned();
+        self.send_all(&end.last_frames, session.as_deref()).await;
         if end.ignore_eof {
             return std::future::pending().await;
         }

@@ -91,7 +91,7 @@
 //! # let script = r#"
 //! agent: { name: scripted, version: "1", protocol: 1, load: true, resume: true, list: true, close: true }
 //! start: { stderr: "", stdout: "a banner\n", wait_for: FILE, delay_ms: 0 }   # and `exit: CODE`
-//! end: { ignore_eof: false, ignore_sigterm: false, linger_ms: 0, code: 0 }
+//! end: { ignore_eof: false, ignore_sigterm: false, linger_ms: 0, code: 0, last_frames: [] }
 //! auth: { methods: [key], in_vain: false }       # -32000 until `authenticate`
 //! options:                                       # session configuration options
 //!   - { id: model, category: model, current: opus, values: [opus, haiku, old, odd], refused: [old], ignored: [odd] }

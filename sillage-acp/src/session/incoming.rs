@@ -348,3 +348,42 @@ fn bound_paths(facts: &mut ToolFacts) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c11_a_tool_call_with_too_many_paths_is_in_no_folder() {
+        let paths = |count: usize, length: usize| -> Vec<std::path::PathBuf> {
+            (0..count)
+                .map(|n| format!("{n}/{}", "x/".repeat(length / 2)).into())
+                .collect()
+        };
+        for (locations, kept) in [
+            (paths(1000, 10), 1000),
+            (paths(1001, 10), 1),
+            (paths(3, 1 << 19), 1),
+        ] {
+            let mut facts = ToolFacts {
+                kind: Some("edit".to_owned()),
+                locations,
+                ..ToolFacts::default()
+            };
+            bound_paths(&mut facts);
+            assert_eq!(facts.locations.len(), kept);
+            let workspace = std::env::temp_dir();
+            let folders = sillage_core::folders::Folders {
+                read: Vec::new(),
+                write: vec![workspace.clone()],
+            };
+            let bounds = Bounds {
+                policy: sillage_core::ports::runtime::PermissionPolicy::AllowInFolders,
+                folders: &folders,
+                workspace: &workspace,
+            };
+            let allowed = decide(bounds, &facts) == Decision::Allow;
+            assert_eq!(allowed, kept == 1000);
+        }
+    }
+}

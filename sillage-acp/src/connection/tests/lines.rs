@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::tests::frames;
 use super::*;
 
 /// What is expected of a row, in short.
