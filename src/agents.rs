@@ -84,6 +84,7 @@ fn agent_command(
         args: agent.args.clone(),
         env: env.collect::<Result<_, BadAgent>>()?,
         account: agent.account.clone(),
+        sign_in: agent.sign_in.clone(),
         models: models.collect(),
         limits: Limits {
             open_files: agent.limits.open_files.map(|limit| limit.get().into()),

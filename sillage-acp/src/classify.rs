@@ -9,7 +9,7 @@ use sillage_core::time::Timestamp;
 use crate::connection::RpcError;
 
 /// ACP v1, "Authentication": the agent wants a sign-in first.
-const AUTH_REQUIRED: i64 = -32000;
+pub(crate) const AUTH_REQUIRED: i64 = -32000;
 
 /// Marks of a used-up quota. Providers' own words; compared in lower case.
 const QUOTA: [&str; 10] = [

@@ -5,12 +5,15 @@
 //! that were written before it, and an agent that floods waits. Each direction has its own space of identifiers;
 //! those of the agent are kept as it wrote them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
+
+mod decode;
 
 /// Bytes of a line past which the rest is skipped (A4).
 pub(crate) const LINE_CAP: usize = 16 << 20;
@@ -18,14 +21,26 @@ pub(crate) const LINE_CAP: usize = 16 << 20;
 /// JSON-RPC 2.0, section 5.1: the method is not offered.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
+/// JSON-RPC 2.0, section 5.1: it is JSON, and not a request.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+
+/// JSON-RPC 2.0, section 5.1: it failed for reasons of its own.
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
+
+/// JSON-RPC 2.0, section 5.1: it is not JSON.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+
 /// Frames that may wait to be handled before the agent is made to wait.
 const INCOMING_QUEUE: usize = 64;
 
 /// Frames that may wait to be written before the agent counts as not reading.
 const OUTGOING_QUEUE: usize = 256;
 
-/// Bytes of a line that is shown to people.
-const SHOWN: usize = 300;
+/// Frames of ours for which there is room before the next one is handled, so that each can be answered.
+const ROOM: usize = 128;
+
+/// Bytes of lines that may wait to be handled.
+const INCOMING_BYTES: usize = 2 * LINE_CAP;
 
 /// Something that arrived from the agent, in the order of its lines.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +60,11 @@ pub(crate) enum Incoming {
     Notification { method: String, params: Value },
     /// A line that is no protocol: shown, and nothing follows from it.
     Noise(String),
-    /// A protocol line that could not be read, so that something may have been missed.
-    Damaged(String),
+    /// A request that breaks JSON-RPC's own rules: it is answered with this error.
+    Invalid { id: Value, code: i64, words: String },
+    /// A protocol line that could not be read, so that something may have been missed. `asks`: it seems to have been
+    /// a request.
+    Damaged { words: String, asks: bool },
     /// Nothing more can be written to the agent, or nothing more comes from it.
     Closed(String),
 }
@@ -59,6 +77,9 @@ pub(crate) struct RpcError {
     pub(crate) data: Option<Value>,
 }
 
+/// What arrived, with its share of the bytes that may wait.
+type Arrived = (Incoming, Option<OwnedSemaphorePermit>);
+
 /// The agent has stopped reading what it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the agent does not read its standard input")]
@@ -68,7 +89,7 @@ pub(crate) struct NotReading;
 pub(crate) struct Connection {
     agent: String,
     outgoing: mpsc::Sender<Vec<u8>>,
-    incoming: mpsc::Receiver<Incoming>,
+    incoming: mpsc::Receiver<Arrived>,
     last_id: u64,
     reader: JoinHandle<()>,
     writer: JoinHandle<()>,
@@ -124,26 +145,27 @@ impl Connection {
         id.as_u64().is_some_and(|id| id >= 1 && id <= self.last_id)
     }
 
-    /// What arrives next.
+    /// What arrives next, once there is room for an answer to it: an agent that asks faster than it reads waits. May
+    /// be dropped and called again.
     pub(crate) async fn next(&mut self) -> Incoming {
+        if self.outgoing.capacity() < ROOM {
+            // An agent that never reads is found out by the writer, which then closes the queue.
+            drop(self.outgoing.reserve_many(ROOM).await);
+        }
         match self.incoming.recv().await {
-            Some(incoming) => incoming,
+            Some((incoming, _)) => incoming,
             None => Incoming::Closed("its standard output was closed".to_owned()),
         }
+    }
+
+    /// What arrives next of an agent to which nothing is written any more; none once all was read.
+    pub(crate) async fn rest(&mut self) -> Option<Incoming> {
+        self.incoming.recv().await.map(|(incoming, _)| incoming)
     }
 
     /// Closes the agent's standard input, even when a write to it is stuck.
     pub(crate) fn close_input(&mut self) {
         self.writer.abort();
-    }
-
-    /// Reads and forgets, so that an agent that is being stopped is not held up by a full pipe.
-    pub(crate) async fn discard(&mut self) -> std::convert::Infallible {
-        loop {
-            if self.incoming.recv().await.is_none() {
-                std::future::pending::<()>().await;
-            }
-        }
     }
 
     fn write(&mut self, frame: &Value) -> Result<(), NotReading> {
@@ -164,7 +186,7 @@ impl Drop for Connection {
 async fn write_frames(
     mut input: impl AsyncWrite + Unpin,
     mut frames: mpsc::Receiver<Vec<u8>>,
-    arrived: mpsc::Sender<Incoming>,
+    arrived: mpsc::Sender<Arrived>,
     deadline: Duration,
 ) {
     while let Some(frame) = frames.recv().await {
@@ -177,35 +199,37 @@ async fn write_frames(
             Ok(Err(error)) => format!("its standard input cannot be written to: {error}"),
             Err(_) => NotReading.to_string(),
         };
+        // Whoever waits for room is to wait no longer.
+        drop(frames);
         // Nobody listens any more when the conversation is over.
-        let _ = arrived.send(Incoming::Closed(words)).await;
+        let _ = arrived.send((Incoming::Closed(words), None)).await;
         return;
     }
 }
 
-async fn read_frames(agent: String, output: impl AsyncRead + Send + Unpin, arrived: mpsc::Sender<Incoming>) {
+async fn read_frames(agent: String, output: impl AsyncRead + Send + Unpin, arrived: mpsc::Sender<Arrived>) {
     let mut output = BufReader::with_capacity(64 << 10, output);
     let mut line = Vec::new();
+    let waiting = Arc::new(Semaphore::new(INCOMING_BYTES));
     loop {
-        let incoming = match next_line(&mut output, &mut line, LINE_CAP).await {
-            Ok(Line::Whole) => decode_line(&line),
-            Ok(Line::Cut) => vec![Incoming::Noise(format!(
-                "a line without an end: {}",
-                shown(&line)
-            ))],
-            Ok(Line::TooLong(bytes)) => {
-                let words = format!("a line of {bytes} bytes was skipped; the limit is {LINE_CAP}");
-                vec![Incoming::Damaged(words)]
-            }
+        let frames = match next_line(&mut output, &mut line, LINE_CAP).await {
+            Ok(Line::Whole) => decode::line(&line),
+            Ok(Line::Cut) => decode::cut_line(&line),
+            Ok(Line::TooLong(bytes)) => decode::too_long(bytes),
             Ok(Line::End) => vec![Incoming::Closed("its standard output was closed".to_owned())],
             Err(error) => vec![Incoming::Closed(format!(
                 "its standard output cannot be read: {error}"
             ))],
         };
-        for incoming in incoming {
+        // The last frame of a line holds the line's share.
+        let share = u32::try_from(line.len()).unwrap_or(u32::MAX);
+        let mut share = Arc::clone(&waiting).acquire_many_owned(share).await.ok();
+        let count = frames.len();
+        for (position, incoming) in frames.into_iter().enumerate() {
             tracing::trace!(%agent, frame = ?incoming, "received");
-            let last = matches!(incoming, Incoming::Closed(_));
-            if arrived.send(incoming).await.is_err() || last {
+            let over = matches!(incoming, Incoming::Closed(_));
+            let held = if position + 1 == count { share.take() } else { None };
+            if arrived.send((incoming, held)).await.is_err() || over {
                 return;
             }
         }
@@ -261,88 +285,6 @@ async fn next_line(
             });
         }
     }
-}
-
-/// What a whole line says: nothing when it is blank, several things when it is a batch (JSON-RPC 2.0, section 6).
-fn decode_line(line: &[u8]) -> Vec<Incoming> {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
-    if line.is_empty() {
-        return Vec::new();
-    }
-    match serde_json::from_slice::<Value>(line) {
-        Ok(Value::Array(frames)) if frames.iter().all(Value::is_object) => frames
-            .into_iter()
-            .map(|frame| decode_frame(frame, line))
-            .collect(),
-        Ok(frame) => vec![decode_frame(frame, line)],
-        // A line that meant to be protocol: an answer or a request may be lost in it.
-        Err(error) if line.starts_with(b"{") && contains(line, b"\"jsonrpc\"") => {
-            vec![Incoming::Damaged(format!(
-                "a line is not JSON ({error}): {}",
-                shown(line)
-            ))]
-        }
-        Err(_) => vec![Incoming::Noise(shown(line))],
-    }
-}
-
-fn decode_frame(mut frame: Value, line: &[u8]) -> Incoming {
-    let Some(members) = frame.as_object_mut() else {
-        return Incoming::Noise(shown(line));
-    };
-    let id = members.remove("id");
-    let method = members.remove("method");
-    match (method, id) {
-        (Some(Value::String(method)), id) => {
-            let params = members.remove("params").unwrap_or(Value::Null);
-            match id {
-                Some(id) => Incoming::Request { id, method, params },
-                None => Incoming::Notification { method, params },
-            }
-        }
-        (None, Some(id)) => {
-            let outcome = match members.remove("error") {
-                Some(error) if !error.is_null() => Err(rpc_error(error)),
-                _ => Ok(members.remove("result").unwrap_or(Value::Null)),
-            };
-            Incoming::Response { id, outcome }
-        }
-        (Some(_), _) | (None, None) => Incoming::Noise(shown(line)),
-    }
-}
-
-/// Reads an error leniently: agents put HTTP statuses in `code`, and texts or objects in `data`.
-fn rpc_error(error: Value) -> RpcError {
-    let code = error
-        .get("code")
-        .and_then(|code| code.as_i64().or_else(|| code.as_str()?.parse().ok()));
-    let message = match error.get("message") {
-        Some(Value::String(message)) => message.clone(),
-        _ => error.to_string(),
-    };
-    let data = error.get("data").filter(|data| !data.is_null()).cloned();
-    RpcError {
-        code: code.unwrap_or(0),
-        message,
-        data,
-    }
-}
-
-fn contains(line: &[u8], words: &[u8]) -> bool {
-    line.windows(words.len()).any(|window| window == words)
-}
-
-/// The start of a line, for people: control characters and invalid UTF-8 replaced.
-fn shown(line: &[u8]) -> String {
-    let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
-    let mut text: String = start
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if line.len() > SHOWN {
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ pub struct AgentCommand {
     pub env: BTreeMap<String, String>,
     /// The provider account, whose sessions share quota and sign-in waits.
     pub account: String,
+    /// The agent's identifier of the way to sign in that may be used without a person (`authenticate`), once for each
+    /// session. None: a sign-in that the agent asks for is an error.
+    pub sign_in: Option<String>,
     /// What tasks may ask for, by name. Empty: any model, written `agent/model`.
     pub models: BTreeMap<String, AgentModel>,
     /// Limits that the launcher sets for it; what is not said is as in [`crate::Options::limits`].

@@ -30,6 +30,9 @@ pub struct Options {
     pub cancel_grace: Duration,
     /// How long an agent may take to read what it is sent.
     pub write_deadline: Duration,
+    /// How long an agent that is at work on a message may be silent with no busy child before it is cancelled (R11). No
+    /// child counts as busy but on Linux.
+    pub silent_after: Duration,
     /// How an agent is stopped.
     pub stop: StopTimes,
     /// Bytes of chatter kept of each session for readers who come later; of what is older, only the numbers are kept.
@@ -53,6 +56,7 @@ impl Default for Options {
             start_timeout: Duration::from_secs(30),
             cancel_grace: Duration::from_secs(10),
             write_deadline: Duration::from_secs(30),
+            silent_after: Duration::from_secs(30 * 60),
             stop: StopTimes::default(),
             chatter_budget: 8 << 20,
             launcher: None,

@@ -14,11 +14,14 @@ use crate::process::{Leader, Spawner};
 use crate::runtime::Options;
 
 mod actor;
+mod children;
 mod incoming;
 mod log;
 mod opening;
+mod silence;
 mod text;
 mod turn;
+mod unheard;
 
 use log::EventLog;
 

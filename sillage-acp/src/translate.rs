@@ -5,10 +5,11 @@
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    CancelNotification, ContentBlock, ContentChunk, Implementation, InitializeRequest, LoadSessionRequest,
-    NewSessionRequest, PromptRequest, RequestPermissionOutcome, RequestPermissionResponse,
-    ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigKind, SessionConfigOption,
-    SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest, UsageUpdate,
+    AuthenticateRequest, CancelNotification, ContentBlock, ContentChunk, Implementation, InitializeRequest,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, RequestPermissionOutcome,
+    RequestPermissionResponse, ResumeSessionRequest, SelectedPermissionOutcome, SessionConfigKind,
+    SessionConfigOption, SessionConfigSelectOptions, SessionUpdate, SetSessionConfigOptionRequest,
+    UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,10 +21,23 @@ use crate::permission::ToolFacts;
 /// The version of the protocol that is spoken.
 pub(crate) const PROTOCOL_VERSION: u64 = 1;
 
+/// Characters of an agent's identifiers and words that are kept.
+const WORD: usize = 500;
+
+/// Characters of a tool call's title that are kept.
+const TITLE: usize = 1000;
+
+/// Options of a permission request that are kept.
+const OPTIONS: usize = 50;
+
 /// What `initialize` asks: version 1, without files and terminals of ours.
 pub(crate) fn initialize() -> Value {
     let client = Implementation::new("sillage", env!("CARGO_PKG_VERSION"));
     to_value(&InitializeRequest::new(ProtocolVersion::V1).client_info(client))
+}
+
+pub(crate) fn authenticate(method: &str) -> Value {
+    to_value(&AuthenticateRequest::new(method.to_owned()))
 }
 
 pub(crate) fn new_session(folder: &str) -> Value {
@@ -83,10 +97,12 @@ fn to_value(request: &impl Serialize) -> Value {
 }
 
 /// What an agent can do, as far as it matters here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     pub(crate) load: bool,
     pub(crate) resume: bool,
+    /// Its identifiers of the ways to sign in.
+    pub(crate) sign_ins: Vec<String>,
 }
 
 /// Reads the answer to `initialize`: the version that the agent speaks, as it wrote it, and what it can do.
@@ -97,6 +113,10 @@ pub(crate) fn capabilities(answer: &Value) -> (Value, Capabilities) {
         resume: agent["sessionCapabilities"]
             .get("resume")
             .is_some_and(|resume| !resume.is_null()),
+        sign_ins: items(&answer["authMethods"])
+            .filter_map(|method| method["id"].as_str())
+            .map(str::to_owned)
+            .collect(),
     };
     (answer["protocolVersion"].clone(), capabilities)
 }
@@ -163,6 +183,8 @@ pub(crate) enum Update {
     Used(Usage),
     /// The configuration options are these now.
     Options(Vec<ConfigOption>),
+    /// The agent says that something failed that it does not tell otherwise.
+    SystemError,
     /// To be shown, and nothing else.
     Chatter(SessionEventKind),
     /// Known, and of no interest.
@@ -211,12 +233,18 @@ fn typed_update(update: SessionUpdate, kind: &str, raw: &Value) -> Update {
         }
         SessionUpdate::UsageUpdate(update) => Update::Used(context_usage(&update)),
         SessionUpdate::ConfigOptionUpdate(_) => Update::Options(config_options(&raw["configOptions"])),
+        SessionUpdate::SessionInfoUpdate(_) if is_system_error(raw) => Update::SystemError,
         SessionUpdate::AvailableCommandsUpdate(_)
         | SessionUpdate::CurrentModeUpdate(_)
         | SessionUpdate::SessionInfoUpdate(_) => Update::Nothing,
         // Kinds that an agent sends only to clients that announced them.
         _ => note(format!("an update that was not asked for: `{kind}`")),
     }
+}
+
+/// Codex's word for a turn that failed, which it then ends `end_turn`.
+fn is_system_error(raw: &Value) -> bool {
+    raw["_meta"]["codex"]["threadStatus"]["type"] == "systemError"
 }
 
 fn note(text: String) -> Update {
@@ -243,12 +271,12 @@ fn message_of(chunk: &ContentChunk) -> Option<String> {
 
 /// Reads a tool call, or news of one, or the one that a permission request is about: whatever is there.
 pub(crate) fn tool(raw: &Value) -> Option<Update> {
-    let id = raw["toolCallId"].as_str()?.to_owned();
+    let id = cut(raw["toolCallId"].as_str()?, WORD);
     let diffs = items(&raw["content"]).filter(|item| item["type"] == "diff");
     let located = items(&raw["locations"]).chain(diffs);
     let mut facts = ToolFacts {
-        title: text(raw, "title"),
-        kind: raw["kind"].as_str().map(str::to_owned),
+        title: cut(raw["title"].as_str().unwrap_or_default(), TITLE),
+        kind: raw["kind"].as_str().map(|kind| cut(kind, WORD)),
         locations: located
             .filter_map(|item| item["path"].as_str())
             .map(Into::into)
@@ -258,19 +286,20 @@ pub(crate) fn tool(raw: &Value) -> Option<Update> {
     facts.read_input(&raw["rawInput"]);
     Some(Update::Tool {
         id,
-        status: raw["status"].as_str().map(str::to_owned),
+        status: raw["status"].as_str().map(|status| cut(status, WORD)),
         facts,
     })
 }
 
-/// Reads the options of a permission request, skipping those without an identifier.
+/// Reads the options of a permission request, skipping those without an identifier or with one beyond reason.
 pub(crate) fn permission_options(raw: &Value) -> Vec<PermissionOption> {
     items(raw)
-        .filter(|option| option["optionId"].is_string())
+        .filter(|option| option["optionId"].as_str().is_some_and(|id| id.len() <= WORD))
+        .take(OPTIONS)
         .map(|option| PermissionOption {
             id: text(option, "optionId"),
-            name: text(option, "name"),
-            kind: text(option, "kind"),
+            name: cut(&text(option, "name"), WORD),
+            kind: cut(&text(option, "kind"), WORD),
         })
         .collect()
 }
@@ -351,6 +380,14 @@ fn stop_reason(raw: &Value) -> StopReason {
         Some(other) => StopReason::Other(other.to_owned()),
         None if raw.is_null() => StopReason::Other(String::new()),
         None => StopReason::Other(raw.to_string()),
+    }
+}
+
+/// At most so many characters of a text.
+pub(crate) fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

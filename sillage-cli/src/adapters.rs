@@ -37,7 +37,7 @@ impl Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options()?)),
+            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options(settings)?)),
         })
     }
 
@@ -74,7 +74,8 @@ fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Fail
 }
 
 /// Agents are started by this program itself, so that they do not outlive it.
-fn options() -> Result<Options, Failure> {
+fn options(settings: &Settings) -> Result<Options, Failure> {
+    let usual = Options::default();
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Kind::Io,
@@ -83,7 +84,8 @@ fn options() -> Result<Options, Failure> {
     })?;
     Ok(Options {
         launcher: Some(vec![program.into(), "launch-agent".into()]),
-        ..Options::default()
+        silent_after: settings.limits.silent_after.unwrap_or(usual.silent_after),
+        ..usual
     })
 }
 

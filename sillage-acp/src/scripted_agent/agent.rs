@@ -83,6 +83,8 @@ pub(super) struct Shared {
     turns: Mutex<BTreeMap<String, watch::Sender<bool>>>,
     method_uses: Mutex<BTreeMap<String, u32>>,
     pub(super) signed_in: AtomicBool,
+    /// Set once nothing more is read.
+    deaf: watch::Sender<bool>,
     endings: mpsc::UnboundedSender<Ending>,
 }
 
@@ -104,6 +106,7 @@ impl Shared {
             turns: Mutex::default(),
             method_uses: Mutex::default(),
             signed_in: AtomicBool::new(script.auth.is_none()),
+            deaf: watch::Sender::new(false),
             script: Arc::new(script),
             home,
             record,
@@ -115,6 +118,11 @@ impl Shared {
     pub(super) async fn end(&self, ending: Ending) -> ! {
         let _ = self.endings.send(ending);
         std::future::pending().await
+    }
+
+    /// Leaves what comes on standard input from now on where it is.
+    pub(super) fn stop_listening(&self) {
+        self.deaf.send_replace(true);
     }
 
     /// Starts as the script says, then takes frames until the end of the input.
@@ -134,16 +142,27 @@ impl Shared {
 
         let mut tasks = JoinSet::new();
         let mut line = Vec::new();
-        while input
-            .read_until(b'\n', &mut line)
-            .await
-            .is_ok_and(|read| read > 0)
-        {
+        let mut deaf = self.deaf.subscribe();
+        loop {
+            let stops = async {
+                // The sender lives as long as the agent.
+                let _ = deaf.wait_for(|deaf| *deaf).await;
+            };
+            let read = tokio::select! {
+                biased;
+                () = stops => return std::future::pending().await,
+                read = input.read_until(b'\n', &mut line) => read,
+            };
+            if !read.is_ok_and(|read| read > 0) {
+                break;
+            }
             self.take(&line, &mut tasks).await;
             line.clear();
         }
         self.record.write(Event::Eof);
         let end = &self.script.end;
+        let session = lock(&self.sessions).keys().next().cloned();
+        self.send_all(&end.last_frames, session.as_deref()).await;
         if end.ignore_eof {
             return std::future::pending().await;
         }

@@ -68,7 +68,8 @@
 //! | `exit` | ends the process with this code, the prompt unanswered |
 //! | `crash` | aborts the process |
 //! | `stderr` | `{ text, times }` |
-//! | `raw` | `{ text, hex, newline }`: what is not protocol on standard output: noise, half a line, invalid UTF-8 |
+//! | `deaf` | nothing more is read from standard input |
+//! | `raw` | `{ text, hex, times, newline }`: what is not protocol on standard output: noise, half a line, invalid UTF-8 |
 //! | `frame` | any JSON as a line: unknown updates, vendor notifications, another session's update; a list is a batch |
 //! | `update` | any JSON as an update of the session |
 //! | `request` | `{ method, params, wait }`: a request of the agent's own, such as `fs/write_text_file` |
@@ -90,7 +91,7 @@
 //! # let script = r#"
 //! agent: { name: scripted, version: "1", protocol: 1, load: true, resume: true, list: true, close: true }
 //! start: { stderr: "", stdout: "a banner\n", wait_for: FILE, delay_ms: 0 }   # and `exit: CODE`
-//! end: { ignore_eof: false, ignore_sigterm: false, linger_ms: 0, code: 0 }
+//! end: { ignore_eof: false, ignore_sigterm: false, linger_ms: 0, code: 0, last_frames: [] }
 //! auth: { methods: [key], in_vain: false }       # -32000 until `authenticate`
 //! options:                                       # session configuration options
 //!   - { id: model, category: model, current: opus, values: [opus, haiku, old, odd], refused: [old], ignored: [odd] }

@@ -109,6 +109,8 @@ pub struct End {
     pub linger_ms: u64,
     /// Its exit code at the end of its input.
     pub code: u8,
+    /// Frames that it sends at the end of its input. `{{session}}` is the first session.
+    pub last_frames: Vec<Value>,
 }
 
 /// A sign-in: until it is done, `session/new`, `session/load` and `session/resume` answer -32000.

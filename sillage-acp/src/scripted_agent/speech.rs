@@ -79,7 +79,7 @@ impl Turn {
     }
 
     pub(super) async fn raw(&mut self, raw: &Raw) -> Played {
-        let mut bytes = self.expand(&raw.text)?.into_bytes();
+        let mut bytes = self.expand(&raw.text)?.repeat(raw.times).into_bytes();
         bytes.extend(
             raw.bytes()
                 .map_err(|words| TurnEnd::Error(RpcError::new(-32603, words)))?,

@@ -229,6 +229,10 @@ impl Turn {
             Step::Silent(Silent::ForEver) => std::future::pending().await,
             Step::Exit(code) => self.agent.end(Ending::Code(*code)).await,
             Step::Crash => self.agent.end(Ending::Crash).await,
+            Step::Deaf => {
+                self.agent.stop_listening();
+                Ok(())
+            }
             Step::Stderr(repeated) => {
                 let line = self.expand(&repeated.text)? + "\n";
                 Ok(io::stderr().write_all(line.repeat(repeated.times).as_bytes())?)

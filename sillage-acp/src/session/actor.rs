@@ -13,10 +13,12 @@ use sillage_core::ports::runtime::{
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::incoming::UPDATE;
 use super::log::EventLog;
 use super::opening::Failure;
 use super::text::Replay;
 use super::turn::Turn;
+use super::unheard::Unheard;
 use super::{Answerer, Command, Ended, Plan, Wires};
 use crate::connection::{Connection, Incoming, NotReading};
 use crate::model_choice::Shown;
@@ -81,8 +83,10 @@ pub(super) struct Actor {
     /// The agent's identifier of the session, once it has one.
     pub(super) session: Option<String>,
     /// Updates that came before the session had an identifier.
-    pub(super) early: Vec<Value>,
+    pub(super) early: Unheard,
     pub(super) shown: Shown,
+    /// The ways to sign in that the agent offers.
+    pub(super) sign_ins: Vec<String>,
     /// Set while `session/load` repeats the conversation.
     pub(super) replay: Option<Replay>,
     /// Texts of the messages accepted.
@@ -174,8 +178,9 @@ impl Actor {
             commands,
             closing,
             session: None,
-            early: Vec::new(),
+            early: Unheard::default(),
             shown: Shown::default(),
+            sign_ins: Vec::new(),
             replay: None,
             messages: HashMap::new(),
             turn: Turn::Idle,
@@ -205,12 +210,13 @@ impl Actor {
     /// Converses until the session is over.
     async fn serve(&mut self) -> End {
         loop {
-            let deadline = self.turn.deadline();
+            let (deadline, look) = (self.turn.deadline(), self.next_look());
             let outcome = tokio::select! {
                 biased;
                 () = self.closing.notified() => Err(End::Closed),
                 // Before what arrives: an agent that floods is not to put off its own end.
                 () = at(deadline) => Err(self.grace_is_over()),
+                () = at(look) => self.look_for_silence(),
                 command = self.commands.recv() => match command {
                     Some(command) => self.command(command),
                     None => Err(End::Closed), // the runtime was dropped
@@ -238,9 +244,10 @@ impl Actor {
     /// Handles what the agent had written before it ended. A child may hold its output open: not for ever.
     pub(super) async fn read_the_rest(&mut self) -> End {
         let over = Instant::now() + AFTER_EXIT;
-        while let Ok(incoming) = tokio::time::timeout_at(over, self.connection.next()).await {
-            let last = matches!(incoming, Incoming::Closed(_)) || Instant::now() >= over;
-            if last || self.arrived(incoming).is_err() {
+        while let Ok(Some(incoming)) = tokio::time::timeout_at(over, self.connection.rest()).await {
+            // What it asks cannot be answered any more.
+            let _ = self.arrived(incoming);
+            if Instant::now() >= over {
                 break;
             }
         }
@@ -251,6 +258,8 @@ impl Actor {
     async fn finish(&mut self, end: End, times: StopTimes) -> Ended {
         self.cancel_permissions();
         let status = self.stop(times).await;
+        self.close_tools();
+        self.tell_noise();
         let words = match &end {
             End::Closed => format!("session {} was closed", self.plan.request.client_session_id),
             End::Lost(how) | End::Cut(how) => {
@@ -297,12 +306,26 @@ impl Actor {
         }
     }
 
+    /// Stops the process. What it says until it has gone still counts: usage comes late, and so do the last words of
+    /// tool calls.
     async fn stop(&mut self, times: StopTimes) -> Result<ExitStatus, RuntimeError> {
+        let mut late = Unheard::default();
         self.connection.close_input();
-        tokio::select! {
+        let status = tokio::select! {
             status = self.process.stop(times) => status,
-            never = self.connection.discard() => match never {},
-        }
+            never = keep_updates(&mut self.connection, &mut late) => match never {},
+        };
+        let rest = async {
+            while let Some(incoming) = self.connection.rest().await {
+                keep_update(incoming, &mut late);
+            }
+        };
+        // Nobody holds the pipe open, unless something outlived the stop.
+        let _ = tokio::time::timeout(AFTER_EXIT, rest).await;
+        late.take()
+            .into_iter()
+            .for_each(|params| self.session_update(params));
+        status
     }
 
     async fn last_words(&mut self) -> String {
@@ -361,6 +384,22 @@ pub(super) fn died(agent: &str, how: &str, status: Option<ExitStatus>, last_word
         words.push_str(&format!("; its last words: {last_words}"));
     }
     words
+}
+
+/// Reads on, so that an agent that is being stopped is not held up by a full pipe.
+async fn keep_updates(connection: &mut Connection, late: &mut Unheard) -> std::convert::Infallible {
+    while let Some(incoming) = connection.rest().await {
+        keep_update(incoming, late);
+    }
+    std::future::pending().await
+}
+
+fn keep_update(incoming: Incoming, late: &mut Unheard) {
+    if let Incoming::Notification { method, params } = incoming
+        && method == UPDATE
+    {
+        late.keep(params);
+    }
 }
 
 async fn at(deadline: Option<Instant>) {

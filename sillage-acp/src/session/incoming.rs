@@ -2,25 +2,39 @@
 
 use serde_json::Value;
 use sillage_core::ports::runtime::{PermissionRequest, RuntimeError, SessionEventKind, Usage};
+use tokio::time::Instant;
 
 use super::actor::{Actor, End, OpenPermission, ToolCall, Unable};
 use super::turn::Turn;
-use crate::connection::{Incoming, METHOD_NOT_FOUND};
+use crate::connection::{Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::permission::{Bounds, Decision, ToolFacts, decide, option_for};
 use crate::translate::{self, Update};
 
 /// Lines of noise that are shown; more are counted.
 const NOISE_SHOWN: u64 = 100;
 
-/// Updates kept for a session that has no identifier yet.
-const EARLY_KEPT: usize = 1000;
+/// Characters of an agent's word that are repeated.
+const SHOWN: usize = 300;
 
-/// Tool calls remembered in a turn, and permission requests open at once.
-const REMEMBERED: usize = 10_000;
+/// The notification that carries updates of a session.
+pub(super) const UPDATE: &str = "session/update";
+
+/// Tool calls remembered in a turn.
+const TOOLS: usize = 10_000;
+
+/// Permission requests open at once; there is room in the queue to answer them all.
+const PERMISSIONS: usize = 100;
 
 impl Actor {
     /// Handles one thing that arrived.
     pub(super) fn arrived(&mut self, incoming: Incoming) -> Result<(), End> {
+        let frame = matches!(
+            incoming,
+            Incoming::Response { .. } | Incoming::Request { .. } | Incoming::Notification { .. }
+        );
+        if frame && let Turn::Answering(turn) = &mut self.turn {
+            turn.silence.broken(Instant::now());
+        }
         match incoming {
             Incoming::Response { id, outcome } if self.turn.waits_for(&id) => self.prompt_answered(outcome),
             Incoming::Response { id, .. } if self.connection.was_asked(&id) => {
@@ -33,24 +47,27 @@ impl Actor {
                     .err()
                     .map(|error| format!(": {}", error.message))
                     .unwrap_or_default();
-                let words = format!("an answer to no request (identifier {id}){error}");
+                let words = brief(&format!("an answer to no request (identifier {id}){error}"));
                 self.note(words.clone());
-                self.give_up(&words)
+                self.give_up_over(&words)
             }
             Incoming::Request { id, method, params } if method == "session/request_permission" => {
                 self.permission_requested(id, &params)
             }
             // Files and terminals are not offered (A6); an agent that asks all the same goes on without.
             Incoming::Request { id, method, .. } => {
-                self.note(format!(
-                    "a request for `{method}`, which is not offered, was refused"
-                ));
-                Ok(self
-                    .connection
-                    .refuse(&id, METHOD_NOT_FOUND, &format!("`{method}` is not offered"))?)
+                let method = brief(&method);
+                let reason = not_offered(&method);
+                tracing::info!(agent = self.agent(), %method, "refused: {reason}");
+                self.note(format!("a request for `{method}` was refused: {reason}"));
+                Ok(self.connection.refuse(&id, METHOD_NOT_FOUND, &reason)?)
+            }
+            Incoming::Invalid { id, code, words } => {
+                self.note(format!("{words} was refused"));
+                Ok(self.connection.refuse(&id, code, &words)?)
             }
             Incoming::Notification { method, params } => {
-                if method == "session/update" {
+                if method == UPDATE {
                     self.session_update(params);
                 }
                 Ok(())
@@ -59,9 +76,12 @@ impl Actor {
                 self.noise(line);
                 Ok(())
             }
-            Incoming::Damaged(words) => {
+            Incoming::Damaged { words, asks } => {
                 self.note(words.clone());
-                self.give_up(&words)
+                if asks {
+                    self.connection.refuse(&Value::Null, PARSE_ERROR, &words)?;
+                }
+                self.give_up_over(&words)
             }
             Incoming::Closed(words) => Err(End::Cut(words)),
         }
@@ -80,12 +100,17 @@ impl Actor {
         }
     }
 
+    /// How many lines were noise, where not all of them were shown.
+    pub(super) fn tell_noise(&self) {
+        if self.noise > NOISE_SHOWN {
+            self.note(format!("{} lines were not protocol", self.noise));
+        }
+    }
+
     /// A `session/update`: this session's is applied, another's (a sub-agent's) is not.
-    fn session_update(&mut self, params: Value) {
+    pub(super) fn session_update(&mut self, params: Value) {
         let Some(session) = &self.session else {
-            if self.early.len() < EARLY_KEPT {
-                self.early.push(params);
-            }
+            self.early.keep(params);
             return;
         };
         if params["sessionId"].as_str() == Some(session.as_str()) {
@@ -95,7 +120,7 @@ impl Actor {
 
     /// Applies what came for the session before its identifier was known.
     pub(super) fn apply_early(&mut self) {
-        for params in std::mem::take(&mut self.early) {
+        for params in self.early.take() {
             self.session_update(params);
         }
     }
@@ -105,10 +130,16 @@ impl Actor {
             (Update::Said { text, message }, Some(replay)) => replay.said(&text, message.as_deref()),
             (Update::Asked { text, message }, Some(replay)) => replay.asked(&text, message.as_deref()),
             (Update::Tool { .. }, Some(replay)) => replay.tool(),
-            (Update::Chatter(_), Some(_)) | (Update::Nothing | Update::Asked { .. }, _) => {}
+            (Update::Chatter(_) | Update::SystemError, Some(_))
+            | (Update::Nothing | Update::Asked { .. }, _) => {}
             (Update::Said { text, message }, None) => self.said(text, message.as_deref()),
             (Update::Tool { id, status, facts }, None) => self.tool(id, status, facts),
             (Update::Chatter(kind), None) => self.log.push(kind),
+            (Update::SystemError, None) => {
+                if let Turn::Answering(turn) = &mut self.turn {
+                    turn.system_error = true;
+                }
+            }
             (Update::Used(usage), _) => self.add_usage(usage, Usage::default()),
             (Update::Options(options), _) => self.shown.options = options,
         }
@@ -127,11 +158,12 @@ impl Actor {
     /// A tool call, or news of one; one that was never announced begins here.
     fn tool(&mut self, id: String, status: Option<String>, facts: ToolFacts) {
         let known = self.tools.contains_key(&id);
-        if !known && self.tools.len() >= REMEMBERED {
+        if !known && self.tools.len() >= TOOLS {
             return;
         }
         if !known && let Turn::Answering(turn) = &mut self.turn {
             turn.text.tool();
+            turn.tools = true;
         }
         let call = self.tools.entry(id.clone()).or_insert_with(|| ToolCall {
             status: "pending".to_owned(),
@@ -139,6 +171,7 @@ impl Actor {
         });
         let before = (call.status.clone(), call.facts.title.clone());
         call.facts.update(facts);
+        bound_paths(&mut call.facts);
         if let Some(status) = status {
             call.status = status;
         }
@@ -174,7 +207,7 @@ impl Actor {
             Turn::GivenUp { .. } => true,
             Turn::Idle => self.replay.is_some(),
         };
-        if !ours || stopping || self.permissions.len() >= REMEMBERED {
+        if !ours || stopping || self.permissions.len() >= PERMISSIONS {
             return Ok(self
                 .connection
                 .respond(&rpc_id, &translate::permission_outcome(None))?);
@@ -224,7 +257,7 @@ impl Actor {
         if (!allow || option.is_none())
             && let Turn::Answering(turn) = &mut self.turn
         {
-            turn.refused = true;
+            turn.refused = Some("policy");
         }
         if allow && option.is_none() {
             self.note(format!(
@@ -253,7 +286,7 @@ impl Actor {
         if !kind.starts_with("allow")
             && let Turn::Answering(turn) = &mut self.turn
         {
-            turn.refused = true;
+            turn.refused = Some("a person");
         }
         self.answer(&asked, Some(option), "person").map_err(Unable::Over)
     }
@@ -273,6 +306,84 @@ impl Actor {
             option: option.map(str::to_owned),
             by: by.to_owned(),
         });
+        // A person may have taken long: the agent's silence begins here.
+        if let Turn::Answering(turn) = &mut self.turn {
+            turn.silence.broken(Instant::now());
+        }
         Ok(())
+    }
+
+    /// Whether a person has to answer before the agent can go on.
+    pub(super) fn waits_for_person(&self) -> bool {
+        !self.permissions.is_empty()
+    }
+}
+
+/// Why a method of the client is refused: what to do instead is for the agent's model to read.
+fn not_offered(method: &str) -> String {
+    if method.starts_with("fs/") {
+        return format!("`{method}` is not offered: use your own tools on files");
+    }
+    if method.starts_with("terminal/") {
+        return format!("`{method}` is not offered: run commands with your own tools");
+    }
+    format!("`{method}` is not offered")
+}
+
+/// An agent's word as it is repeated to people and to itself.
+fn brief(words: &str) -> String {
+    translate::cut(words, SHOWN)
+}
+
+/// Paths of one tool call that are remembered, and their bytes.
+const PATHS: (usize, usize) = (1000, 1 << 20);
+
+/// Forgets the paths of a tool call that has too many of them, in favour of one that is in no folder: so that what the
+/// policy does not see is not allowed.
+fn bound_paths(facts: &mut ToolFacts) {
+    for paths in [&mut facts.locations, &mut facts.inputs, &mut facts.folders] {
+        let bytes: usize = paths.iter().map(|path| path.as_os_str().len()).sum();
+        if paths.len() > PATHS.0 || bytes > PATHS.1 {
+            *paths = vec![std::path::PathBuf::new()];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c11_a_tool_call_with_too_many_paths_is_in_no_folder() {
+        let paths = |count: usize, length: usize| -> Vec<std::path::PathBuf> {
+            (0..count)
+                .map(|n| format!("{n}/{}", "x/".repeat(length / 2)).into())
+                .collect()
+        };
+        for (locations, kept) in [
+            (paths(1000, 10), 1000),
+            (paths(1001, 10), 1),
+            (paths(3, 1 << 19), 1),
+        ] {
+            let mut facts = ToolFacts {
+                kind: Some("edit".to_owned()),
+                locations,
+                ..ToolFacts::default()
+            };
+            bound_paths(&mut facts);
+            assert_eq!(facts.locations.len(), kept);
+            let workspace = std::env::temp_dir();
+            let folders = sillage_core::folders::Folders {
+                read: Vec::new(),
+                write: vec![workspace.clone()],
+            };
+            let bounds = Bounds {
+                policy: sillage_core::ports::runtime::PermissionPolicy::AllowInFolders,
+                folders: &folders,
+                workspace: &workspace,
+            };
+            let allowed = decide(bounds, &facts) == Decision::Allow;
+            assert_eq!(allowed, kept == 1000);
+        }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::actor::{AFTER_EXIT, Actor, End, died};
 use super::text::Replay;
 use super::{Beginning, Plan};
-use crate::classify;
+use crate::classify::{self, AUTH_REQUIRED};
 use crate::connection::{Incoming, METHOD_NOT_FOUND, RpcError};
 use crate::model_choice::{NextStep, Shown, next_step};
 use crate::process::Program;
@@ -123,6 +123,7 @@ impl Actor {
             return Err(Failure::Refused(RuntimeError::Permanent { words }));
         };
         let can = self.initialize().await?;
+        self.sign_ins = can.sign_ins.clone();
         let (native, again) = match &self.plan.beginning {
             Beginning::New => (None, None),
             Beginning::Again { native, in_flight } => (Some(native.clone()), in_flight.clone()),
@@ -169,7 +170,10 @@ impl Actor {
     }
 
     async fn new_session(&mut self, folder: &str) -> Result<Value, Failure> {
-        let answer = self.ask("session/new", &translate::new_session(folder)).await?;
+        let answer = self
+            .ask_signed_in("session/new", &translate::new_session(folder))
+            .await?
+            .map_err(|error| self.refused(&error))?;
         match answer["sessionId"].as_str() {
             Some(session) => self.session = Some(session.to_owned()),
             None => {
@@ -203,7 +207,7 @@ impl Actor {
                 translate::resume_session(native, folder)
             };
             self.replay = load.then(Replay::default);
-            let outcome = self.ask_raw(method, &params).await?;
+            let outcome = self.ask_signed_in(method, &params).await?;
             let replay = self.replay.take();
             match outcome {
                 Ok(answer) => {
@@ -279,6 +283,50 @@ impl Actor {
             .map_err(|error| self.refused(&error))
     }
 
+    /// Asks what an agent may want a sign-in for. The way to sign in that the settings permit is tried once, and the
+    /// request after it: never another way, for it could open a browser or wait for a person.
+    async fn ask_signed_in(
+        &mut self,
+        method: &'static str,
+        params: &Value,
+    ) -> Result<Result<Value, RpcError>, Failure> {
+        let error = match self.ask_raw(method, params).await? {
+            Err(error) if error.code == AUTH_REQUIRED => error,
+            outcome => return Ok(outcome),
+        };
+        let offered = match self.sign_ins.as_slice() {
+            [] => "none".to_owned(),
+            ways => ways.join(", "),
+        };
+        let asked = classify::rpc_error(self.agent(), &error, crate::runtime::now());
+        let wanted = |what: &str| RuntimeError::SignIn {
+            words: format!("{asked}; {what} (it offers: {offered})"),
+        };
+        let Some(way) = self.plan.choice.agent.sign_in.clone() else {
+            let what =
+                "sign in with the agent's own program, or name in its settings the `signIn` that may be used";
+            return Err(Failure::Refused(wanted(what)));
+        };
+        if !self.sign_ins.contains(&way) {
+            let what = format!("it does not offer the `signIn` of its settings, `{way}`");
+            return Err(Failure::Refused(wanted(&what)));
+        }
+        if let Err(refused) = self
+            .ask_raw("authenticate", &translate::authenticate(&way))
+            .await?
+        {
+            let what = format!("its way to sign in `{way}` failed: {}", refused.message);
+            return Err(Failure::Refused(wanted(&what)));
+        }
+        match self.ask_raw(method, params).await? {
+            Err(error) if error.code == AUTH_REQUIRED => {
+                let what = format!("it still wants one after a sign-in by `{way}`");
+                Err(Failure::Refused(wanted(&what)))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
     /// Asks and waits for the answer, handling what comes before it.
     async fn ask_raw(
         &mut self,
@@ -328,10 +376,11 @@ impl Actor {
                 Incoming::Response { id, outcome } if id.as_u64() == Some(request) => {
                     return Ok(Some(outcome));
                 }
-                Incoming::Damaged(words) => return Err(End::Lost(format!("wrote {words}"))),
+                Incoming::Damaged { words, .. } => return Err(End::Lost(format!("wrote {words}"))),
                 incoming @ (Incoming::Response { .. }
                 | Incoming::Request { .. }
                 | Incoming::Notification { .. }
+                | Incoming::Invalid { .. }
                 | Incoming::Noise(_)
                 | Incoming::Closed(_)) => self.arrived(incoming)?,
             }

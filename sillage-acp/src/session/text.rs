@@ -5,6 +5,12 @@ use sillage_core::ports::runtime::MessageFate;
 /// Bytes of text kept of one turn; of more, the last.
 const KEPT: usize = 4 << 20;
 
+/// Bytes of a replay's questions that are kept.
+const REPLAYED: usize = 16 << 20;
+
+/// What a question costs besides its text.
+const ENTRY: usize = 64;
+
 /// The text of one turn, as it comes.
 #[derive(Debug, Default)]
 pub(super) struct FinalText {
@@ -38,6 +44,11 @@ impl FinalText {
         self.message.as_deref()
     }
 
+    /// Whether nothing was said at all.
+    pub(super) fn is_blank(&self) -> bool {
+        self.all.trim().is_empty()
+    }
+
     /// The last message after the last tool call; all that was said after it, or at all, where that is blank.
     pub(super) fn finish(self) -> String {
         let FinalText {
@@ -67,6 +78,10 @@ fn forget_start(text: &mut String) {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     asked: Vec<(Option<String>, String)>,
+    /// Bytes of them.
+    bytes: usize,
+    /// There were more than can be kept, so that the earlier ones are not known.
+    cut: bool,
     /// What came last was a piece of a message of the user.
     asking: bool,
     answer: FinalText,
@@ -74,6 +89,13 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn asked(&mut self, text: &str, message: Option<&str>) {
+        self.bytes += text.len() + ENTRY;
+        if self.bytes > REPLAYED {
+            (self.cut, self.bytes) = (true, text.len() + ENTRY);
+            let last = self.asked.pop();
+            self.asked.clear();
+            self.asked.extend(last.filter(|(_, words)| words.len() < KEPT));
+        }
         match self.asked.last_mut() {
             Some((id, words)) if self.asking && id.as_deref() == message => words.push_str(text),
             _ => {
@@ -101,7 +123,7 @@ impl Replay {
         match self.asked.split_last() {
             None => MessageFate::Unknown,
             Some((last, _)) if holds(last) => MessageFate::Replayed(self.answer.finish()),
-            Some((_, earlier)) if earlier.iter().any(holds) => MessageFate::Unknown,
+            Some((_, earlier)) if self.cut || earlier.iter().any(holds) => MessageFate::Unknown,
             Some(_) => MessageFate::NotReceived,
         }
     }

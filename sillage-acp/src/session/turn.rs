@@ -5,11 +5,14 @@ use sillage_core::id::ClientMessageId;
 use sillage_core::ports::runtime::{
     Answer, MessageRequest, RuntimeError, SessionEventKind, StopReason, Usage,
 };
+use sillage_core::time::human;
 use tokio::time::Instant;
 
 use super::actor::{Actor, End, Unable};
+use super::children;
+use super::silence::Silence;
 use super::text::FinalText;
-use crate::connection::RpcError;
+use crate::connection::{INTERNAL_ERROR, RpcError};
 use crate::{classify, translate};
 
 /// What the agent is doing for us.
@@ -33,8 +36,13 @@ pub(super) struct Answering {
     pub(super) text: FinalText,
     /// When it was cancelled: until when its end is waited for.
     pub(super) cancelled: Option<Instant>,
-    /// A permission was refused in it.
-    pub(super) refused: bool,
+    /// Who refused a permission in it.
+    pub(super) refused: Option<&'static str>,
+    /// A tool was used in it.
+    pub(super) tools: bool,
+    /// The agent says that something other than its model failed.
+    pub(super) system_error: bool,
+    pub(super) silence: Silence,
 }
 
 impl Turn {
@@ -91,7 +99,10 @@ impl Actor {
             request,
             text,
             cancelled: None,
-            refused: false,
+            refused: None,
+            tools: false,
+            system_error: false,
+            silence: Silence::from(Instant::now()),
         });
         Ok(())
     }
@@ -120,6 +131,9 @@ impl Actor {
             Ok(answer) => {
                 let end = translate::prompt_end(&answer);
                 self.add_usage(end.totals, end.turn);
+                if turn.system_error && turn.cancelled.is_none() && end.stop == StopReason::EndTurn {
+                    return self.failed_silently(turn);
+                }
                 end.stop
             }
             // Some agents answer a cancelled prompt with an error.
@@ -136,10 +150,14 @@ impl Actor {
         // `end_turn`, and some end a prompt `cancelled` because a permission was refused.
         let stop = match (turn.cancelled.is_some(), stop) {
             (true, _) => StopReason::Cancelled,
-            (false, StopReason::Cancelled) if turn.refused => {
-                StopReason::Other("cancelled by the agent after a refused permission".to_owned())
+            (false, StopReason::Cancelled) => StopReason::Other(match turn.refused {
+                Some(who) => format!("cancelled by the agent: its request was rejected by {who}"),
+                None => "cancelled by the agent".to_owned(),
+            }),
+            // How some agents show that their model could not be reached.
+            (false, StopReason::EndTurn) if !turn.tools && turn.text.is_blank() => {
+                StopReason::Other("nothing was said and no tool was used".to_owned())
             }
-            (false, StopReason::Cancelled) => StopReason::Other("cancelled by the agent".to_owned()),
             (false, stop) => stop,
         };
         let answer = Answer {
@@ -150,13 +168,69 @@ impl Actor {
         SessionEventKind::Answer { message, answer }
     }
 
-    /// Fails the message being answered, and asks the agent to leave it: something that it wrote was lost (A4).
-    pub(super) fn give_up(&mut self, words: &str) -> Result<(), End> {
+    /// A turn that ended as if all were well although the agent knows better: what it said is the error.
+    fn failed_silently(&self, turn: Answering) -> SessionEventKind {
+        let said = turn.text.finish();
+        let message = match said.trim() {
+            "" => "a system error, without a word".to_owned(),
+            said => said.to_owned(),
+        };
+        let error = RpcError {
+            code: INTERNAL_ERROR,
+            message,
+            data: None,
+        };
+        SessionEventKind::Error {
+            message: Some(turn.message),
+            error: classify::rpc_error(self.agent(), &error, crate::runtime::now()),
+        }
+    }
+
+    /// When the agent's silence is to be looked at next.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        match &self.turn {
+            Turn::Answering(turn) if turn.cancelled.is_none() && !self.waits_for_person() => {
+                Some(turn.silence.next_look(self.plan.options.silent_after))
+            }
+            Turn::Answering(_) | Turn::Idle | Turn::GivenUp { .. } => None,
+        }
+    }
+
+    /// Gives the message up when the agent has been silent for too long and no child of it is busy (R11).
+    pub(super) fn look_for_silence(&mut self) -> Result<(), End> {
+        let computed = children::computed(self.process.pid());
+        let Turn::Answering(turn) = &mut self.turn else {
+            return Ok(());
+        };
+        let bound = self.plan.options.silent_after;
+        let Some(silent) = turn.silence.look(Instant::now(), computed, bound) else {
+            return Ok(());
+        };
+        let words = format!(
+            "agent `{}` was silent for {}, and no process of it was busy",
+            self.agent(),
+            human(silent)
+        );
+        self.note(words.clone());
+        self.give_up(RuntimeError::Temporary {
+            words,
+            retry_after: None,
+        })
+    }
+
+    /// Gives the message up because something that the agent wrote was lost (A4).
+    pub(super) fn give_up_over(&mut self, what: &str) -> Result<(), End> {
+        let words = format!("agent `{}` wrote {what}", self.agent());
+        self.give_up(RuntimeError::Permanent { words })
+    }
+
+    /// Fails the message being answered, and asks the agent to leave it.
+    fn give_up(&mut self, error: RuntimeError) -> Result<(), End> {
         let Turn::Answering(turn) = std::mem::take(&mut self.turn) else {
             return Ok(());
         };
-        let words = format!("agent `{}` wrote {words}", self.agent());
-        let error = RuntimeError::Permanent { words };
+        self.close_tools();
+        self.earlier_message = turn.text.message().map(str::to_owned);
         self.log.push(SessionEventKind::Error {
             message: Some(turn.message),
             error,
@@ -193,10 +267,7 @@ impl Actor {
     /// The agent has not stopped in time: it is ended.
     pub(super) fn grace_is_over(&mut self) -> End {
         let grace = self.plan.options.cancel_grace;
-        End::Lost(format!(
-            "did not stop within {} of being asked to",
-            sillage_core::time::human(grace)
-        ))
+        End::Lost(format!("did not stop within {} of being asked to", human(grace)))
     }
 
     /// Adds what is newly known of usage: totals replace, a turn's own tokens add up.

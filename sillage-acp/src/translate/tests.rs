@@ -123,10 +123,69 @@ fn capabilities_are_read_from_the_raw_answer() {
         (
             json!(1),
             Capabilities {
+                sign_ins: Vec::new(),
                 load: true,
                 resume: true
             }
         )
     );
     assert_eq!(capabilities(&json!({})).1, Capabilities::default());
+}
+
+/// No server is passed on yet. What the types make of one is held here, so that agents which drop an entry without
+/// these members will not: `mcpServers` is told by the same types.
+#[test]
+fn acp24_mcp_servers_are_told_with_all_that_agents_insist_on() {
+    use agent_client_protocol_schema::v1::{McpServer, McpServerHttp, McpServerStdio};
+    let stdio = McpServer::Stdio(McpServerStdio::new("n", "/bin/n"));
+    assert_eq!(
+        to_value(&stdio),
+        json!({"name": "n", "command": "/bin/n", "args": [], "env": []})
+    );
+    let http = McpServer::Http(McpServerHttp::new("n", "http://127.0.0.1:9"));
+    assert_eq!(
+        to_value(&http),
+        json!({"type": "http", "name": "n", "url": "http://127.0.0.1:9", "headers": []})
+    );
+    for params in [
+        new_session("/f"),
+        load_session("s", "/f"),
+        resume_session("s", "/f"),
+    ] {
+        assert_eq!(params["mcpServers"], json!([]));
+    }
+}
+
+#[test]
+fn acp01_codex_tells_a_failed_turn_apart() {
+    let told = |status: &str| {
+        update(
+            &json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"threadStatus": {"type": status}}}}),
+        )
+    };
+    assert_eq!(told("systemError"), Update::SystemError);
+    assert_eq!(told("idle"), Update::Nothing);
+}
+
+#[test]
+fn c11_what_is_kept_of_a_tool_call_and_a_request_has_bounds() {
+    let long = "é".repeat(100_000);
+    let raw = json!({"toolCallId": long, "title": long, "kind": long, "status": long});
+    let Some(Update::Tool { id, status, facts }) = tool(&raw) else {
+        panic!("no tool call")
+    };
+    for kept in [id, status.unwrap(), facts.kind.unwrap(), facts.title] {
+        assert!(
+            kept.chars().count() <= TITLE + 1,
+            "{} characters",
+            kept.chars().count()
+        );
+    }
+    let option = |id: &str| json!({"optionId": id, "name": long, "kind": long});
+    let many: Vec<Value> = (0..1000).map(|n| option(&n.to_string())).collect();
+    let kept = permission_options(&Value::from(many));
+    assert_eq!(kept.len(), OPTIONS);
+    assert!(kept.iter().all(|option| option.name.chars().count() <= WORD + 1));
+    // An identifier is told back as it is, or not at all.
+    assert_eq!(permission_options(&json!([option(&long)])), []);
 }

@@ -72,6 +72,9 @@ pub struct AgentSettings {
     pub workspace: Option<PathBuf>,
     /// The provider account, whose agents share quota and sign-in waits; the name where none was given.
     pub account: String,
+    /// The agent's identifier of the way to sign in that may be used without a person; none: a person signs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<String>,
     /// The models that it offers, in the order of the file.
     #[serde(default)]
     pub models: Vec<ModelSettings>,
@@ -167,6 +170,10 @@ pub struct ProgramLimits {
     /// How long an idle agent outside of runs is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_idle_agents_after: Option<Duration>,
+    /// How long an agent at work may be silent, with no busy child process, before it is cancelled and tried again
+    /// (R11).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_after: Option<Duration>,
     /// Sessions at work at once, over all runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<NonZeroU32>,

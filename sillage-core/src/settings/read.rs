@@ -24,6 +24,7 @@ const AGENT_FIELDS: &[&str] = &[
     "env",
     "workspace",
     "account",
+    "signIn",
     "models",
     "runtime",
     "limits",
@@ -90,6 +91,7 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
     let command = required_text(&fields, "command", checker);
     let title = optional_text(&fields, "title", checker);
     let account = optional_text(&fields, "account", checker);
+    let sign_in = optional_text(&fields, "signIn", checker);
     let icon = optional_text(&fields, "icon", checker);
     let description = optional_text(&fields, "description", checker);
     let args = fields
@@ -121,6 +123,7 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
             .collect(),
         env,
         workspace,
+        sign_in,
         models,
         runtime,
         limits,
@@ -254,7 +257,12 @@ fn limits(spot: Spot<'_>, checker: &mut Checker) -> Option<ProgramLimits> {
     let fields = checker.fields(
         spot,
         "`limits`",
-        &["maxRunningAgents", "stopIdleAgentsAfter", "parallel"],
+        &[
+            "maxRunningAgents",
+            "stopIdleAgentsAfter",
+            "silentAfter",
+            "parallel",
+        ],
     )?;
     Some(ProgramLimits {
         max_running_agents: fields
@@ -262,6 +270,9 @@ fn limits(spot: Spot<'_>, checker: &mut Checker) -> Option<ProgramLimits> {
             .and_then(|spot| checker.limit(&spot)),
         stop_idle_agents_after: fields
             .optional("stopIdleAgentsAfter")
+            .and_then(|spot| checker.duration(&spot)),
+        silent_after: fields
+            .optional("silentAfter")
             .and_then(|spot| checker.duration(&spot)),
         parallel: fields.optional("parallel").and_then(|spot| checker.limit(&spot)),
     })

@@ -55,6 +55,8 @@ pub enum Step {
     Exit(u8),
     /// Aborts the process.
     Crash,
+    /// Reads nothing any more from standard input.
+    Deaf,
     /// Writes to standard error.
     Stderr(Repeated),
     /// Writes to standard output what is not protocol.
@@ -266,6 +268,9 @@ pub struct Raw {
     /// Bytes after the text, in hexadecimal, blanks ignored: `ff fe`.
     #[serde(default)]
     pub hex: String,
+    /// How often the text comes, in one write.
+    #[serde(default = "one")]
+    pub times: usize,
     /// Whether a line feed follows.
     #[serde(default = "yes")]
     pub newline: bool,
@@ -273,6 +278,7 @@ pub struct Raw {
 text_or_map!(Raw, |text| Raw {
     text,
     hex: String::new(),
+    times: 1,
     newline: true
 });
 

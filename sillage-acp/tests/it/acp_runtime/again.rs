@@ -80,13 +80,6 @@ async fn r12_an_agent_that_only_resumes_does_not_say() {
 }
 
 #[tokio::test]
-async fn r12_a_load_that_fails_is_tried_as_a_resume() {
-    let head = "sessions: sessions\nmethods: { session/load: { error: { code: -32603, message: Internal error, data: { details: Invalid session identifier } } } }";
-    let (_, found) = found(head, true).await;
-    assert_eq!(fate(found), MessageFate::Unknown);
-}
-
-#[tokio::test]
 async fn r12_what_cannot_be_brought_back_is_lost() {
     let (_, missing) = found("", true).await;
     assert!(matches!(missing, Err(RuntimeError::Lost { .. })), "{missing:?}");

@@ -83,13 +83,6 @@ async fn a3_what_the_agent_does_not_take_is_an_error() {
 }
 
 #[tokio::test]
-async fn a3_the_older_list_of_models_is_understood() {
-    let theatre = theatre("models: { available: [other, fake-1] }", Some(&[]));
-    open(&theatre).await.expect("it opens");
-    assert_eq!(theatre.received("session/set_model")[0]["modelId"], "fake-1");
-}
-
-#[tokio::test]
 async fn a3_arguments_and_environment_are_the_last_way() {
     let mut theatre = theatre("default: [say: done]", None);
     theatre.agent.env = [

@@ -119,7 +119,10 @@ async fn stop_reasons_of_every_kind_are_answers() {
             "      - stop: cancelled",
             StopReason::Other("cancelled by the agent".to_owned()),
         ),
-        ("      - stop: end_turn", StopReason::EndTurn),
+        (
+            "      - stop: end_turn",
+            StopReason::Other("nothing was said and no tool was used".to_owned()),
+        ),
     ];
     for (steps, stop) in cases {
         let scene = Theatre::playing(steps).scene().await;
@@ -131,7 +134,7 @@ async fn stop_reasons_of_every_kind_are_answers() {
 }
 
 #[tokio::test]
-async fn what_comes_after_the_answer_is_not_the_next_turns() {
+async fn acp05_late_pieces_of_a_message_are_not_the_next_turns() {
     let script = r#"
 options: [{ id: m, category: model, values: [fake-1] }]
 prompts:
@@ -197,7 +200,7 @@ async fn a4_a_lost_line_fails_its_message_and_not_the_session() {
 }
 
 #[tokio::test]
-async fn cancelled_is_what_we_know_not_what_the_agent_says() {
+async fn v3_a_cancelled_turn_keeps_its_text_and_usage() {
     for on_cancel in [
         "obey",
         "{ stop: end_turn }",

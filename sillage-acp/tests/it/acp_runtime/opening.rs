@@ -58,19 +58,6 @@ async fn what_is_not_answered_in_time_passes() {
 }
 
 #[tokio::test]
-async fn a2_another_version_of_the_protocol_is_refused() {
-    let error = refused(&Theatre::new("agent: { protocol: 2 }")).await;
-    assert!(error.to_string().contains("speaks version 2 of ACP"), "{error}");
-    assert!(matches!(error, RuntimeError::Permanent { .. }));
-}
-
-#[tokio::test]
-async fn r8_a_missing_sign_in_is_told_apart() {
-    let error = refused(&Theatre::new("auth: { methods: [key] }")).await;
-    assert!(matches!(error, RuntimeError::SignIn { .. }), "{error:?}");
-}
-
-#[tokio::test]
 async fn a_missing_program_is_named() {
     let mut theatre = Theatre::new("{}");
     theatre.agent.command = "no-such-agent-anywhere".to_owned();

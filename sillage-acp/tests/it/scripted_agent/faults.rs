@@ -183,3 +183,18 @@ async fn cancellations_that_are_not_obeyed() {
     // The session stays busy: the cancelled prompt is still not answered.
     assert_eq!(peer.prompt("next").await.1["error"]["code"], -32600);
 }
+
+#[test]
+fn no_rule_hides_another() {
+    let script = sillage_acp::scripted_agent::Script::parse(&script("faults.yaml")).expect("a script");
+    let names: Vec<String> = script
+        .prompts
+        .iter()
+        .map(|rule| format!("{:?}", rule.matches))
+        .map(|shown| shown.split('"').nth(1).expect("a text").to_owned())
+        .collect();
+    for (position, name) in names.iter().enumerate() {
+        let hidden = names[..position].iter().find(|earlier| name.contains(*earlier));
+        assert_eq!(hidden, None, "`{name}` is never played");
+    }
+}

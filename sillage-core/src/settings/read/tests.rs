@@ -12,6 +12,7 @@ agents:
     env: { SOME_VARIABLE: "value", FROM_OURS: "${HOME}" }
     workspace: ~/src/project
     account: anthropic
+    signIn: api-key
     models:
       opus:   { id: claude-opus-4-5, efforts: [low, medium, high] }
       sonnet: { efforts: [low, medium] }
@@ -21,6 +22,7 @@ agents:
 limits:
   maxRunningAgents: 4
   stopIdleAgentsAfter: 10m
+  silentAfter: 45m
   parallel: 4
 prices:
   opus: { input: 5, output: 25, cacheRead: 0.5, cacheWrite: 6.25, currency: USD, asOf: 2026-11-01 }
@@ -58,6 +60,8 @@ fn a12_every_key_is_read() {
         settings.limits.stop_idle_agents_after,
         Some(Duration::from_secs(600))
     );
+    assert_eq!(settings.limits.silent_after, Some(Duration::from_secs(2700)));
+    assert_eq!(agent.sign_in.as_deref(), Some("api-key"));
     assert_eq!(settings.prices["opus"].cache_write, Some(6.25));
     assert_eq!(settings.prices["opus"].as_of.as_deref(), Some("2026-11-01"));
     assert_eq!(
