@@ -20,6 +20,7 @@ mod opening;
 mod text;
 mod turn;
 
+pub(crate) use actor::died;
 use log::EventLog;
 
 /// What a session is made from.

@@ -268,6 +268,13 @@ impl<D: Clone + PartialEq> Agents<D> {
         member.is_some_and(|member| member.has_user(user))
     }
 
+    /// Whether nothing of this agent runs, starts or ends.
+    #[must_use]
+    pub fn rests(&self, agent: &str) -> bool {
+        let mut same = self.members.iter().filter(|member| member.name == agent);
+        same.all(Member::at_rest)
+    }
+
     /// Whether nothing runs, starts or ends.
     #[must_use]
     pub fn at_rest(&self) -> bool {
