@@ -1,7 +1,20 @@
 //! From the settings' agents to what is started: for runs (A12), and for the pool of agents outside of them (A1).
 
+#[cfg(unix)]
+mod client;
+#[cfg(unix)]
+mod host;
+#[cfg(unix)]
+mod protocol;
+
 use std::path::{Path, PathBuf};
 
+#[cfg(unix)]
+pub use client::{AgentClient, AskError};
+#[cfg(unix)]
+pub use host::{HostError, HostOptions, host, read_kept};
+#[cfg(unix)]
+pub use protocol::{Done, Kept, KeptAgent, Listed, Order, Trouble};
 use sillage_acp::{AgentCommand, AgentModel, PoolAgent, Sandbox, SandboxEngine};
 use sillage_core::agents::PoolLimits;
 use sillage_core::settings::{
