@@ -16,7 +16,7 @@ mod server;
 #[cfg(not(unix))]
 mod unsupported;
 #[cfg(unix)]
-mod wire;
+pub(crate) mod wire;
 
 use std::io;
 use std::path::PathBuf;

@@ -9,9 +9,13 @@
 //! model of that name. A model whose settings say `efforts: []` has no effort to choose: none is told.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sillage_core::ports::runtime::{ModelOffer, RuntimeError};
+
+use crate::permission::ToolFacts;
+use crate::sandbox::Sandbox;
 
 /// An agent as the settings describe it (A12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +29,10 @@ pub struct AgentCommand {
     pub args: Vec<String>,
     /// Variables set besides the few that are passed on ([`crate::Options::inherited`]); already expanded.
     pub env: BTreeMap<String, String>,
+    /// Its folder outside of runs, absolute; a run uses its step's folder, which a box must have too.
+    pub workspace: Option<PathBuf>,
+    /// The box that it runs in; none: this machine.
+    pub sandbox: Option<Sandbox>,
     /// The provider account, whose sessions share quota and sign-in waits.
     pub account: String,
     /// The agent's identifier of the way to sign in that may be used without a person (`authenticate`), once for each
@@ -325,6 +333,24 @@ impl AgentCommand {
             .iter()
             .chain(self.env.values())
             .any(|text| text.contains(placeholder))
+    }
+
+    /// What is known of a tool call, its paths as this machine has them.
+    pub(crate) fn outside(&self, facts: ToolFacts) -> ToolFacts {
+        let Some(sandbox) = &self.sandbox else {
+            return facts;
+        };
+        let workspace = self.workspace.as_deref();
+        let all = |paths: Vec<PathBuf>| {
+            let paths = paths.into_iter();
+            paths.map(|path| sandbox.outside(workspace, path)).collect()
+        };
+        ToolFacts {
+            locations: all(facts.locations),
+            inputs: all(facts.inputs),
+            folders: all(facts.folders),
+            ..facts
+        }
     }
 }
 

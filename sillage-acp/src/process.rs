@@ -85,6 +85,8 @@ pub(crate) struct Program {
     pub(crate) words: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: std::path::PathBuf,
+    /// Where its standard error is kept line by line, for people; none: only its last words are kept.
+    pub(crate) log: Option<crate::log::AgentLog>,
 }
 
 /// A running agent. Dropping it kills what is left of it at once.
@@ -143,7 +145,12 @@ impl Process {
             tracing::warn!(%agent, pid, %error, "process not recorded");
         }
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr = tokio::spawn(keep_last_words(agent.clone(), stderr, Arc::clone(&last_words)));
+        let stderr = tokio::spawn(keep_last_words(
+            agent.clone(),
+            stderr,
+            Arc::clone(&last_words),
+            program.log.clone(),
+        ));
         let leader = Arc::new(Leader::new(pid, program.guarded, program.session.to_string()));
         Ok((
             Self {
@@ -339,8 +346,16 @@ fn not_started(program: &Program, error: &std::io::Error) -> RuntimeError {
 }
 
 /// Reads standard error to its end, whatever it costs the agent to write it, and keeps the last of it.
-async fn keep_last_words(agent: String, mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
+async fn keep_last_words(
+    agent: String,
+    mut stderr: ChildStderr,
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    log: Option<crate::log::AgentLog>,
+) {
     drain(&mut stderr, |bytes| {
+        if let Some(log) = &log {
+            log.write(bytes);
+        }
         tracing::debug!(%agent, words = %String::from_utf8_lossy(bytes).trim_end(), "standard error");
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(bytes);
@@ -348,6 +363,9 @@ async fn keep_last_words(agent: String, mut stderr: ChildStderr, kept: Arc<Mutex
         kept.drain(..excess);
     })
     .await;
+    if let Some(log) = &log {
+        log.finish();
+    }
 }
 
 async fn drain(source: &mut (impl AsyncRead + Unpin), mut each: impl FnMut(&[u8])) {

@@ -23,6 +23,7 @@ mod text;
 mod turn;
 mod unheard;
 
+pub(crate) use actor::died;
 use log::EventLog;
 
 /// What a session is made from.

@@ -74,7 +74,7 @@ fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Fail
 }
 
 /// Agents are started by this program itself, so that they do not outlive it.
-fn options(settings: &Settings) -> Result<Options, Failure> {
+pub(crate) fn options(settings: &Settings) -> Result<Options, Failure> {
     let usual = Options::default();
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(

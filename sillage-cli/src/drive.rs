@@ -131,7 +131,7 @@ impl From<RunEnd> for Exit {
 }
 
 /// Interrupts and requests to end.
-struct Signals {
+pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -140,7 +140,7 @@ struct Signals {
 
 impl Signals {
     #[cfg(unix)]
-    fn listen() -> Result<Signals, Failure> {
+    pub(crate) fn listen() -> Result<Signals, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
             signal(kind)
@@ -153,12 +153,12 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn listen() -> Result<Signals, Failure> {
+    pub(crate) fn listen() -> Result<Signals, Failure> {
         Ok(Signals {})
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -166,7 +166,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

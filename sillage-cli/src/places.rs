@@ -17,11 +17,13 @@ impl Global {
     /// # Errors
     /// When the file cannot be read, is faulty, or was named and is not there.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, Failure> {
-        let file = self
-            .config
-            .clone()
-            .or_else(|| usual_settings_file().filter(|path| path.exists()));
-        file.as_deref().map(read_settings).transpose()
+        self.settings_file().as_deref().map(read_settings).transpose()
+    }
+
+    /// The settings file that was named, else the usual one where it exists.
+    pub(crate) fn settings_file(&self) -> Option<PathBuf> {
+        let usual = || usual_settings_file().filter(|path| path.exists());
+        self.config.clone().or_else(usual)
     }
 }
 

@@ -5,6 +5,7 @@
 //! Nothing here does IO, asks the time, draws a random number or spawns anything: all of that comes in as values.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod agents;
 pub mod document;
 pub mod fault;
 pub mod folders;

@@ -13,7 +13,7 @@ const LONGEST_ADDRESS: usize = 103;
 ///
 /// # Errors
 /// When it is longer, or the other end closed within it.
-pub(super) async fn read_line(
+pub(crate) async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     longest: usize,
 ) -> io::Result<Option<Vec<u8>>> {
@@ -35,7 +35,7 @@ pub(super) async fn read_line(
 
 /// A path to a socket that is short enough for its address.
 #[derive(Debug)]
-pub(super) struct Reached {
+pub(crate) struct Reached {
     path: PathBuf,
     /// Keeps the path valid.
     _folder: Option<File>,
@@ -43,7 +43,7 @@ pub(super) struct Reached {
 
 impl Reached {
     /// Where a socket's address has no room for the path, Linux reaches it through the opened folder.
-    pub(super) fn new(folder: &Path, name: &str) -> io::Result<Reached> {
+    pub(crate) fn new(folder: &Path, name: &str) -> io::Result<Reached> {
         let path = folder.join(name);
         if path.as_os_str().len() <= LONGEST_ADDRESS || cfg!(not(target_os = "linux")) {
             return Ok(Reached { path, _folder: None });
@@ -56,7 +56,7 @@ impl Reached {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

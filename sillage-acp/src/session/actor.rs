@@ -24,6 +24,7 @@ use crate::connection::{Connection, Incoming, NotReading};
 use crate::model_choice::Shown;
 use crate::permission::ToolFacts;
 use crate::process::{Process, StopTimes};
+use crate::sandbox::{self, Guest};
 
 /// How long what a dead agent had written is still read.
 pub(super) const AFTER_EXIT: Duration = Duration::from_millis(500);
@@ -78,6 +79,8 @@ pub(super) struct Actor {
     pub(super) log: Arc<EventLog>,
     pub(super) connection: Connection,
     pub(super) process: Process,
+    /// The box that the process is a way into.
+    guest: Option<Guest>,
     pub(super) commands: mpsc::Receiver<Command>,
     closing: Arc<Notify>,
     /// The agent's identifier of the session, once it has one.
@@ -114,7 +117,16 @@ pub(super) async fn run(plan: Plan, wires: Wires) {
         leader,
     } = wires;
     let options = Arc::clone(&plan.options);
-    let (process, pipes) = match Process::start(&plan.spawner, super::opening::program(&plan)).await {
+    let start = async {
+        let (program, guest) = super::opening::placed_program(&plan).await?;
+        Ok((Process::start(&plan.spawner, program).await?, guest))
+    };
+    let started = tokio::select! {
+        started = start => started,
+        // Its box may take long to be made.
+        () = closing.notified() => Err(Failure::Closed.into_error(&plan, None, "")),
+    };
+    let ((process, pipes), guest) = match started {
         Ok(started) => started,
         Err(error) => {
             log.push(SessionEventKind::Ended);
@@ -134,6 +146,7 @@ pub(super) async fn run(plan: Plan, wires: Wires) {
         options.write_deadline,
     );
     let mut actor = Actor::new(plan, log, connection, process, commands, closing);
+    actor.guest = guest;
     match actor.begin_unless_closed().await {
         Ok(found) => {
             opened.send_replace(Some(Ok(found)));
@@ -175,6 +188,7 @@ impl Actor {
             log,
             connection,
             process,
+            guest: None,
             commands,
             closing,
             session: None,
@@ -312,7 +326,7 @@ impl Actor {
         let mut late = Unheard::default();
         self.connection.close_input();
         let status = tokio::select! {
-            status = self.process.stop(times) => status,
+            status = sandbox::stop(&mut self.process, self.guest.as_ref(), times) => status,
             never = keep_updates(&mut self.connection, &mut late) => match never {},
         };
         let rest = async {
@@ -375,7 +389,7 @@ impl Actor {
 }
 
 /// How an agent went, with its exit status and last words.
-pub(super) fn died(agent: &str, how: &str, status: Option<ExitStatus>, last_words: &str) -> String {
+pub(crate) fn died(agent: &str, how: &str, status: Option<ExitStatus>, last_words: &str) -> String {
     let mut words = format!("agent `{agent}` {how}");
     if let Some(status) = status {
         words.push_str(&format!(" ({status})"));

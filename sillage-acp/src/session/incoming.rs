@@ -170,7 +170,7 @@ impl Actor {
             ..ToolCall::default()
         });
         let before = (call.status.clone(), call.facts.title.clone());
-        call.facts.update(facts);
+        call.facts.update(self.plan.choice.agent.outside(facts));
         bound_paths(&mut call.facts);
         if let Some(status) = status {
             call.status = status;

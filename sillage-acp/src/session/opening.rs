@@ -1,6 +1,7 @@
 //! How a session begins: the handshake, a new session or an earlier one, its model and effort.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use super::text::Replay;
 use super::{Beginning, Plan};
 use crate::classify::{self, AUTH_REQUIRED};
 use crate::connection::{Incoming, METHOD_NOT_FOUND, RpcError};
+use crate::log::AgentLog;
 use crate::model_choice::{NextStep, Shown, next_step};
 use crate::process::Program;
+use crate::sandbox::Guest;
 use crate::translate::{self, Capabilities, PROTOCOL_VERSION};
 
 /// Why a session did not open.
@@ -65,8 +68,35 @@ impl Failure {
     }
 }
 
+/// What to start for a session, and the box that it is started in.
+pub(super) async fn placed_program(plan: &Plan) -> Result<(Program, Option<Guest>), RuntimeError> {
+    let (agent, folder) = (&plan.choice.agent, &plan.request.workspace);
+    let log = AgentLog::new(&agent.name, None);
+    let mark = format!("session-{}", plan.request.client_session_id);
+    let (local, inherited) = (program(plan), &plan.options.inherited);
+    let Some(guest) = Guest::new(agent, folder, mark, inherited, log)? else {
+        return Ok((local, None));
+    };
+    let inside = plan.folder_told()?;
+    guest.prepare().await?;
+    let launcher = plan.options.launcher_words(agent.limits).len();
+    let placed = guest.enter(&local, launcher, Some(&inside), agent);
+    Ok((placed, Some(guest)))
+}
+
+impl Plan {
+    /// The session's folder as its agent has it.
+    pub(super) fn folder_told(&self) -> Result<PathBuf, RuntimeError> {
+        let (agent, folder) = (&self.choice.agent, &self.request.workspace);
+        match &agent.sandbox {
+            Some(sandbox) => sandbox.inside(&agent.name, agent.workspace.as_deref(), folder),
+            None => Ok(folder.clone()),
+        }
+    }
+}
+
 /// What to start for a session: the agent's command with its placeholders filled in, behind the launcher.
-pub(super) fn program(plan: &Plan) -> Program {
+fn program(plan: &Plan) -> Program {
     let agent = &plan.choice.agent;
     let autocompact = plan.request.autocompact_tokens.map(|tokens| tokens.to_string());
     let values = [
@@ -100,6 +130,7 @@ pub(super) fn program(plan: &Plan) -> Program {
         words,
         environment,
         folder: plan.request.workspace.clone(),
+        log: None,
     }
 }
 
@@ -117,8 +148,9 @@ fn fill(text: &str, values: &[(&str, Option<&str>)]) -> Option<String> {
 impl Actor {
     /// Opens the session, or brings it back.
     pub(super) async fn begin(&mut self) -> Result<FoundSession, Failure> {
-        let Some(folder) = self.plan.request.workspace.to_str().map(str::to_owned) else {
-            let folder = self.plan.request.workspace.display();
+        let folder = self.plan.folder_told().map_err(Failure::Refused)?;
+        let Some(folder) = folder.to_str().map(str::to_owned) else {
+            let folder = folder.display();
             let words = format!("the folder {folder} cannot be told to an agent: its name is not UTF-8");
             return Err(Failure::Refused(RuntimeError::Permanent { words }));
         };

@@ -31,7 +31,7 @@ fn a2_detect_finds_what_is_on_the_path_and_prints_its_settings() {
     sandbox.write("config.yaml", format!("agents:\n{lines}"));
     let listed = sandbox.run(["agents", "list", "--json", "--config", "config.yaml"]);
     assert_eq!(listed.code, 0, "{}", listed.stdout);
-    assert_eq!(listed.json()["agents"][0]["name"], "opencode");
+    assert_eq!(listed.json()[0]["name"], "opencode");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a12_list_tells_models_efforts_and_accounts() {
     let answer = sandbox
         .run(["agents", "list", "--json", "--config", "config.yaml"])
         .json();
-    let agent = &answer["agents"][0];
+    let agent = &answer[0];
     assert_eq!(agent["account"], "anthropic");
     assert_eq!(
         agent["models"]["opus"],

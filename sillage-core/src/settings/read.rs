@@ -205,10 +205,23 @@ fn placement(spot: Spot<'_>, checker: &mut Checker) -> Option<Placement> {
         ("container", RuntimeKind::Container),
         ("sbx", RuntimeKind::Sbx),
     ];
+    let kind = choice(&fields, "type", checker, &kinds);
+    let name = match kind {
+        RuntimeKind::Local => optional_text(&fields, "name", checker),
+        RuntimeKind::Container | RuntimeKind::Sbx => required_text(&fields, "name", checker),
+    };
+    let workspace_path = optional_text(&fields, "workspacePath", checker);
+    if let Some(path) = &workspace_path
+        && !path.starts_with('/')
+        && let Some(spot) = fields.optional("workspacePath")
+    {
+        let message = format!("`workspacePath` must be a path from `/`, not `{}`", brief(path));
+        checker.fault_at(&spot, FaultCode::BadValue, message);
+    }
     let placement = Placement {
-        kind: choice(&fields, "type", checker, &kinds),
-        name: optional_text(&fields, "name", checker),
-        workspace_path: optional_text(&fields, "workspacePath", checker).map(PathBuf::from),
+        kind,
+        name,
+        workspace_path: workspace_path.map(PathBuf::from),
         lifecycle: fields
             .optional("lifecycle")
             .and_then(|spot| lifecycle(spot, checker))

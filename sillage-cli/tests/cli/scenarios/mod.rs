@@ -2,6 +2,8 @@
 //! repository, a real store, and an agent that plays a script. Names begin with the scenario's
 //! number; those that belong to none are named for what they show, with the requirement in a comment.
 
+mod agents;
+mod boxes;
 mod git;
 mod live;
 mod processes;

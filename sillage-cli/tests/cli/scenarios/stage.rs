@@ -287,10 +287,17 @@ impl Stage {
         let mut command = self.sandbox.command(arguments);
         command
             .current_dir(self.path("work"))
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.search_path())
             .env("SILLAGE_CONFIG", self.path("config.yaml"))
             .env("SILLAGE_DATA_DIR", self.path("data"));
         command
+    }
+
+    /// The stage's own programs, in `bin`, before those of the machine.
+    fn search_path(&self) -> std::ffi::OsString {
+        let machine = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(self.path("bin")).chain(std::env::split_paths(&machine));
+        std::env::join_paths(folders).expect("folders without colons")
     }
 
     /// Begins a command.

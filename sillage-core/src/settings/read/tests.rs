@@ -127,6 +127,26 @@ limits: { parallel: 0, stopIdleAgentsAfter: soon }\ntheme: drak\nlanguge: en\n";
 }
 
 #[test]
+fn a8_a_box_has_a_name_and_a_path_from_the_root() {
+    let runtime = |runtime| {
+        codes(&format!(
+            "agents: [{{ name: a, command: c, runtime: {runtime} }}]"
+        ))
+    };
+    for kind in ["container", "sbx"] {
+        assert_eq!(
+            runtime(format!("{{ type: {kind} }}")),
+            [(FaultCode::MissingField, 1, None)]
+        );
+    }
+    assert_eq!(
+        runtime("{ type: sbx, name: box, workspacePath: src }".to_owned()),
+        [(FaultCode::BadValue, 1, None)]
+    );
+    assert!(read("agents: [{ name: a, command: c, runtime: { type: local } }]").is_ok());
+}
+
+#[test]
 fn a12_names_of_agents_are_unique_whatever_the_case() {
     let text = "agents:\n  - { name: Claude, command: c }\n  - { name: claude, command: c }\n";
     assert_eq!(codes(text), [(FaultCode::DuplicateId, 3, None)]);
