@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sillage_core::id::ClientMessageId;
+use sillage_core::policy::ToolFacts;
 use sillage_core::ports::runtime::{
     Answer, FoundSession, PermissionRequest, RuntimeError, SessionEventKind, StopReason, Usage,
 };
@@ -20,7 +21,6 @@ use super::turn::Turn;
 use super::{Answerer, Command, Ended, Plan, Wires};
 use crate::connection::{Connection, Incoming, NotReading};
 use crate::model_choice::Shown;
-use crate::permission::ToolFacts;
 use crate::process::{Process, StopTimes};
 
 /// How long what a dead agent had written is still read.

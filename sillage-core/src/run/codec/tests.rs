@@ -270,6 +270,7 @@ fn request(session: ClientSessionId) -> SessionRequest {
             read: vec!["/docs".into()],
             write: vec!["/data/wt".into()],
         },
+        protected: Default::default(),
         permissions: crate::ports::runtime::PermissionPolicy::AllowInFolders,
         autocompact_tokens: Some(300_000),
     }

@@ -136,6 +136,7 @@ fn session_request(
         effort: agent.effort.clone(),
         workspace: definition.folder_in(path),
         filesystem_scope,
+        protected: definition.protected_in(path),
         permissions: definition.policy.permissions,
         autocompact_tokens: definition.policy.autocompact_tokens,
     }
