@@ -73,7 +73,13 @@ impl Decision<'_> {
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }
-            Next::Lease | Next::Restart | Next::Open | Next::Find | Next::Send | Next::Continue => {
+            Next::Lease
+            | Next::Restart
+            | Next::Open
+            | Next::Find
+            | Next::Send
+            | Next::Answer
+            | Next::Continue => {
                 self.say(Event::StepStarted { step });
             }
         }
