@@ -81,6 +81,10 @@ impl Serialize for PermissionId {
 pub struct PermissionView {
     /// Its name.
     pub id: PermissionId,
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: StepIndex,
     /// The agent that asks.
     pub agent: String,
     /// What it is for.
@@ -135,6 +139,8 @@ impl Run {
                     run: self.id().clone(),
                     asked: open.asked,
                 },
+                run: self.id().clone(),
+                step,
                 agent: self.agent(step).id.clone(),
                 title: open.request.title.clone(),
                 kind: open.request.kind.clone(),
