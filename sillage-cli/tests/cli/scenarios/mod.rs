@@ -4,6 +4,7 @@
 
 mod git;
 mod live;
+mod permissions;
 mod processes;
 mod refusals;
 mod reports;
