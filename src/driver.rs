@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sillage_core::id::{ClientSessionId, Seq, StepIndex};
 use sillage_core::ports::Ids;
-use sillage_core::run::{EffectKey, Event, Input, Recorded, Run, RunEnd};
-use tokio::sync::mpsc;
+use sillage_core::run::{Command, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::effects::{self, Files};
@@ -32,6 +32,8 @@ const COMPANY: Duration = Duration::from_millis(50);
 pub(crate) enum Message {
     /// News from outside.
     Input(Input),
+    /// A person's command, by somebody who waits until what follows from it is durable.
+    Command(Command, oneshot::Sender<Result<(), Refused>>),
     /// An effect was carried out, with what came of it.
     Done(EffectKey, Option<Input>),
 }
@@ -48,6 +50,8 @@ pub(crate) struct Driver {
     begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
     pumps: HashMap<ClientSessionId, JoinHandle<()>>,
     files: Arc<Files>,
+    /// Whose commands are among the inputs of the turn.
+    commanders: Vec<(Input, oneshot::Sender<Result<(), Refused>>)>,
 }
 
 impl Driver {
@@ -69,6 +73,7 @@ impl Driver {
             begun: HashMap::new(),
             pumps: HashMap::new(),
             files: Arc::default(),
+            commanders: Vec::new(),
         }
     }
 
@@ -103,6 +108,11 @@ impl Driver {
         for message in messages {
             match message {
                 Message::Input(input) => inputs.push(input),
+                Message::Command(command, commander) => {
+                    let input = Input::Command(command);
+                    self.commanders.push((input.clone(), commander));
+                    inputs.push(input);
+                }
                 Message::Done(key, input) => {
                     if let Some(begun) = self.begun.get_mut(&key) {
                         *begun = None;
@@ -147,8 +157,13 @@ impl Driver {
             })?;
         for (input, refused) in turn.refused {
             tracing::info!(%run, ?input, %refused, "command refused");
+            if let Some(at) = self.commanders.iter().position(|(asked, _)| *asked == input) {
+                // Whoever commanded may have gone.
+                let _ = self.commanders.swap_remove(at).1.send(Err(refused));
+            }
         }
         if turn.facts.is_empty() {
+            self.obeyed();
             return Ok(());
         }
         let first: Seq = turn.facts[0].seq;
@@ -161,6 +176,7 @@ impl Driver {
             .store
             .append(&run, first, bytes, &self.run.summary())
             .await?;
+        self.obeyed();
         for fact in turn.facts {
             self.follow_sessions(&fact);
             self.feed.fact(fact);
@@ -168,6 +184,13 @@ impl Driver {
         let changes = self.run.take_outbox_changes();
         self.act(changes);
         Ok(())
+    }
+
+    /// Tells those whose commands were taken that what follows is durable.
+    fn obeyed(&mut self) {
+        for (_, commander) in self.commanders.drain(..) {
+            let _ = commander.send(Ok(()));
+        }
     }
 
     /// Starts and stops listening to sessions as facts say.
@@ -270,7 +293,7 @@ fn can_wait(run: &Run, news: &[Message]) -> bool {
             Message::Done(_, None) | Message::Input(Input::UsageCounted { .. }) => {}
             // What a session says while it is being closed.
             Message::Input(Input::Failed { session, .. }) if !run.is_live(*session) => {}
-            Message::Input(_) | Message::Done(_, Some(_)) => return false,
+            Message::Input(_) | Message::Command(..) | Message::Done(_, Some(_)) => return false,
         }
     }
     run.outbox().len() > closed

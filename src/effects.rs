@@ -73,6 +73,22 @@ pub(crate) async fn carry_out(
                 error,
             })
         }
+        (
+            EffectKey::AnswerPermission(_, asked),
+            Effect::AnswerPermission {
+                session,
+                permission,
+                option,
+            },
+        ) => {
+            // That it was told comes as an event of the session: only what could not be is news here.
+            let told = runtime.answer_permission(session, &permission, &option).await;
+            told.err().map(|error| Input::PermissionNotPassed {
+                session,
+                asked,
+                error,
+            })
+        }
         (EffectKey::Verify(step), Effect::Verify { folder, files }) => Some(Input::Verified {
             step,
             result: workspace.missing(&folder, &files).await,

@@ -8,8 +8,10 @@ use sillage_core::ports::runtime::AgentRuntime;
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids};
-use sillage_core::run::{Command, CorruptLog, Input, Recorded, Refused, Run, RunDefinition, RunEnd, codec};
-use tokio::sync::{mpsc, watch};
+use sillage_core::run::{
+    Command, CorruptLog, Input, PermissionAnswer, Recorded, Refused, Run, RunDefinition, RunEnd, codec,
+};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::{RandomIds, SystemClock};
 use crate::driver::{Driver, Message};
@@ -280,6 +282,21 @@ impl RunHandle {
         self.sender
             .send(message)
             .map_err(|_| EngineError::Gone(self.run.clone()))
+    }
+
+    /// Answers a permission request of one of its agents (A5), named by the position of the fact that it was asked. The
+    /// answer is durable when this returns; its agent is told then.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] when no such request is open, it was answered otherwise, or it has no such option;
+    /// [`EngineError::Gone`] when the run is over.
+    pub async fn answer_permission(&self, asked: Seq, answer: PermissionAnswer) -> Result<(), EngineError> {
+        let gone = || EngineError::Gone(self.run.clone());
+        let (commander, obeyed) = oneshot::channel();
+        let command = Command::AnswerPermission { asked, answer };
+        let message = Message::Command(command, commander);
+        self.sender.send(message).map_err(|_| gone())?;
+        Ok(obeyed.await.map_err(|_| gone())??)
     }
 
     /// Whether nobody drives it any more: it ended, or its engine had to stop.

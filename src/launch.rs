@@ -37,8 +37,11 @@ pub struct LaunchRequest {
     pub parallel: Option<NonZeroU32>,
     /// What happens to agents' permission requests.
     pub permissions: PermissionPolicy,
-    /// The folder of the program's data, in which the run's own files are written.
+    /// The folder of the program's data, in which the run's own files are written. No agent reads or writes there but
+    /// in its own worktree.
     pub data: PathBuf,
+    /// Other places of the program's own that no agent reads or writes: its settings. They need not exist.
+    pub closed: Vec<PathBuf>,
 }
 
 /// Why a run was not launched. Nothing was started, and nothing was written but a version of the task.
@@ -130,8 +133,11 @@ pub async fn prepare(
     let (repository, warnings) = repository(&folders, workspace).await?;
     let parallel = parallel(task.limits.parallel, request.parallel);
     let worktrees = plan_worktrees(&task, repository.is_some(), parallel, &step_folder)?;
+    let data = in_fact(&request.data);
+    let closed = request.closed.iter().map(|place| in_fact(place));
+    let closed: Vec<PathBuf> = std::iter::once(data.clone()).chain(closed).collect();
     let definition = RunDefinition {
-        files: request.data.join("runs").join(run.as_str()),
+        files: data.join("runs").join(run.as_str()),
         run,
         task_file: Some(file.clone()),
         task_version: keep_version(store, &file, &bytes).await?,
@@ -144,12 +150,27 @@ pub async fn prepare(
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
         policy: RunPolicy {
             permissions: request.permissions,
+            closed,
             autocompact_tokens: autocompact(&task),
             ..RunPolicy::default()
         },
         task: Arc::new(task),
     };
     Ok((definition, warnings))
+}
+
+/// The path without links, as far as it exists.
+fn in_fact(path: &Path) -> PathBuf {
+    let found = path
+        .ancestors()
+        .find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    match found {
+        Some((above, real)) => match path.strip_prefix(above) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            Ok(_) | Err(_) => real,
+        },
+        None => path.to_path_buf(),
+    }
 }
 
 fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {

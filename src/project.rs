@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sillage_core::document::{self, MAX_BYTES};
 use sillage_core::fault::Fault;
 use sillage_core::folders::Folders;
+use sillage_core::policy;
 use sillage_core::project::{self, PROJECT_FILE};
 use sillage_core::task::FolderLists;
 
@@ -100,7 +101,8 @@ impl Project {
         let mut resolve = |of: FolderOf, access: Access, base: &Path, written: &[PathBuf]| {
             let mut resolved = Vec::with_capacity(written.len());
             for (index, path) in written.iter().enumerate() {
-                match readable_folder(&base.join(path)) {
+                let granted = readable_folder(&base.join(path)).and_then(|folder| writable(access, folder));
+                match granted {
                     Ok(path) => resolved.push(path),
                     Err(source) => bad.push(BadFolder {
                         of,
@@ -171,6 +173,18 @@ fn readable_folder(path: &Path) -> io::Result<PathBuf> {
     let path = fs::canonicalize(path)?;
     fs::read_dir(&path)?;
     Ok(path)
+}
+
+/// The folder, unless it is to be written and lies in one that agents never write (F6).
+fn writable(access: Access, folder: PathBuf) -> io::Result<PathBuf> {
+    let mut names = folder.components().map(|component| component.as_os_str());
+    match names.find(|name| access == Access::Write && policy::reserved(name)) {
+        Some(name) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("agents never write in `{}`", name.to_string_lossy()),
+        )),
+        None => Ok(folder),
+    }
 }
 
 /// Whether an error says that there is no such file, rather than that it cannot be read.
@@ -261,6 +275,17 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert!(bad[0].to_string().contains("a/no"), "{}", bad[0]);
+    }
+
+    #[test]
+    fn f6_a_folder_of_git_or_of_the_project_is_not_entrusted_to_be_written() {
+        let (_guard, root) = project("folders: { write: [.sillage] }\n");
+        fs::create_dir_all(root.join("a/.GIT/hooks")).unwrap();
+        let (folders, bad) = Project::of(&root)
+            .unwrap()
+            .entrust(&root, &lists(&["a/.GIT"], &["a/.GIT/hooks", "a"]));
+        assert_eq!(folders.write, [root.join("a")]);
+        assert_eq!(bad.len(), 2, "{bad:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sillage_core::id::{ClientSessionId, RunId, StepIndex};
 use sillage_core::ports::Clock;
 use sillage_core::ports::runtime::{AgentRuntime, RuntimeError, SessionEvent, SessionEventKind, Usage};
 use sillage_core::ports::store::Store;
-use sillage_core::run::Input;
+use sillage_core::run::{AnsweredBy, Input};
 use sillage_core::time::Timestamp;
 use tokio::sync::mpsc;
 
@@ -63,7 +63,9 @@ impl Pump {
             gather(&mut chunk, &event);
             let settled = matches!(
                 event.kind,
-                SessionEventKind::Answer { .. } | SessionEventKind::Error { .. }
+                SessionEventKind::Answer { .. }
+                    | SessionEventKind::Error { .. }
+                    | SessionEventKind::Permission { .. }
             );
             if chunk.len() >= CHUNK || over || settled {
                 self.keep(&mut chunk).await;
@@ -94,6 +96,20 @@ impl Pump {
                 message: *message,
                 answer: answer.clone(),
             },
+            SessionEventKind::Permission { request } => Input::PermissionAsked {
+                session,
+                request: Arc::new(request.clone()),
+            },
+            SessionEventKind::PermissionAnswered { id, option, by } => Input::PermissionSettled {
+                session,
+                permission: id.clone(),
+                option: option.clone(),
+                by: match by.as_str() {
+                    "person" => AnsweredBy::Person,
+                    "policy" => AnsweredBy::Policy,
+                    _ => AnsweredBy::Cancel,
+                },
+            },
             SessionEventKind::Error { message, error } => Input::Failed {
                 session,
                 message: *message,
@@ -112,8 +128,6 @@ impl Pump {
             | SessionEventKind::Tool { .. }
             | SessionEventKind::Plan { .. }
             | SessionEventKind::Usage { .. }
-            | SessionEventKind::Permission { .. }
-            | SessionEventKind::PermissionAnswered { .. }
             | SessionEventKind::Note { .. }
             | _ => return,
         };

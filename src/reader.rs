@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, StoreError, Which};
-use sillage_core::run::{Recorded, Run, RunDefinition};
+use sillage_core::run::{PermissionAnswer, PermissionView, Recorded, Run, RunDefinition};
 use sillage_core::time::Timestamp;
 #[cfg(feature = "store")]
 use sillage_store::{Options, SledStore};
@@ -85,6 +85,9 @@ pub enum ReadError {
         /// How it ended.
         state: String,
     },
+    /// The command makes no sense in the run's state; these are the words of whoever drives it.
+    #[error("{0}")]
+    Refused(String),
     /// The store cannot be read. [`StoreError::Held`]: and who holds it does not answer.
     #[error(transparent)]
     Store(StoreError),
@@ -292,14 +295,54 @@ impl Reader {
     pub async fn stop(&self, run: &RunId) -> Result<StopAsked, ReadError> {
         match &self.source {
             Source::Control(client) => client.stop(run).await,
-            Source::Store(_) => match self.run(run).await? {
-                over if over.finished => Err(ReadError::Over {
-                    run: run.clone(),
-                    state: over.state,
-                }),
-                _ => Err(ReadError::NotDriven(run.clone())),
-            },
+            Source::Store(_) => Err(self.not_driven(run).await?),
         }
+    }
+
+    /// Answers a permission request of a run that is driven; the answer is durable when this returns.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when it cannot be answered so; [`ReadError::NoSuchRun`]; [`ReadError::Over`];
+    /// [`ReadError::NotDriven`], as always while this process holds the store by this reader.
+    pub async fn answer_permission(
+        &self,
+        run: &RunId,
+        asked: Seq,
+        answer: PermissionAnswer,
+    ) -> Result<(), ReadError> {
+        match &self.source {
+            Source::Control(client) => client.answer_permission(run, asked, answer).await,
+            Source::Store(_) => Err(self.not_driven(run).await?),
+        }
+    }
+
+    /// The permission requests that wait for a person, of all runs, the oldest first. Only a run that is driven has
+    /// any: one that was cut is asked again when it goes on.
+    ///
+    /// # Errors
+    /// [`ReadError::Engine`] when the log of such a run cannot be read.
+    pub async fn permissions(&self) -> Result<Vec<PermissionView>, ReadError> {
+        let mut open = Vec::new();
+        for run in self.driven().await? {
+            if self.run(&run).await?.asking > 0 {
+                open.extend(self.load(&run).await?.permissions());
+            }
+        }
+        open.sort_by_key(|request| request.since);
+        Ok(open)
+    }
+
+    /// Why nobody can be told anything about the run.
+    async fn not_driven(&self, run: &RunId) -> Result<ReadError, ReadError> {
+        let summary = self.run(run).await?;
+        let run = run.clone();
+        Ok(match summary.finished {
+            true => ReadError::Over {
+                run,
+                state: summary.state,
+            },
+            false => ReadError::NotDriven(run),
+        })
     }
 
     /// When each step's session last said or did anything, as far as whoever drives the run heard it.

@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         offers: None,
         parallel: None,
         permissions: PermissionPolicy::default(),
+        closed: Vec::new(),
         data: data.path().to_owned(),
     };
     let name = sillage::new_run_id(SystemClock.now());

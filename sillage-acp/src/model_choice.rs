@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use sillage_core::ports::runtime::{ModelOffer, RuntimeError};
 
-use crate::permission::ToolFacts;
 use crate::sandbox::Sandbox;
+use sillage_core::policy::ToolFacts;
 
 /// An agent as the settings describe it (A12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use agent_client_protocol_schema::v1::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+use sillage_core::policy::ToolFacts;
 use sillage_core::ports::runtime::{PermissionOption, SessionEventKind, StopReason, Usage};
 
 use crate::model_choice::{ConfigOption, LegacyModels, Shown};
-use crate::permission::ToolFacts;
 
 /// The version of the protocol that is spoken.
 pub(crate) const PROTOCOL_VERSION: u64 = 1;

@@ -8,6 +8,7 @@ pub(crate) mod exchanges;
 pub(crate) mod follow;
 pub(crate) mod init;
 pub(crate) mod journal;
+pub(crate) mod permissions;
 pub(crate) mod processes;
 pub(crate) mod recap;
 pub(crate) mod report;
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Status(status) => status::run(&status, global, output),
         Command::Follow(follow) => follow::run(&follow, global, output),
         Command::Stop(stop) => stop::run(&stop, global, output),
+        Command::Permissions(permissions) => permissions::run(&permissions, global, output),
         Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
         Command::Journal(journal) => journal::run(&journal, global, output),
         Command::Recap(recap) => recap::run(&recap, global, output),

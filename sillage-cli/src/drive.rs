@@ -13,7 +13,7 @@ use crate::commands::recap;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind, with_causes};
 use crate::output::Output;
-use crate::progress;
+use crate::progress::{self, Answers};
 
 /// Runs a command that waits for things.
 ///
@@ -61,7 +61,8 @@ pub(crate) async fn to_its_end(
         from,
     );
     let shown = {
-        let mut showing = std::pin::pin!(progress::show(known, items, output));
+        let answers = Answers::Here(handle.clone());
+        let mut showing = std::pin::pin!(progress::show(known, items, &answers, output));
         loop {
             tokio::select! {
                 shown = &mut showing => break shown,

@@ -96,6 +96,14 @@ impl Failure {
             .hint("runs are kept as they were; `sillage resume` goes on with one")
     }
 
+    /// What went wrong, in a line.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Failure::Faulty { file, .. } => format!("{file} is faulty"),
+            Failure::Error(trouble) => trouble.message.clone(),
+        }
+    }
+
     /// The code that the program ends with.
     pub(crate) fn exit(&self) -> Exit {
         match self {

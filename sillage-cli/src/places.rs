@@ -25,6 +25,17 @@ impl Global {
         let usual = || usual_settings_file().filter(|path| path.exists());
         self.config.clone().or_else(usual)
     }
+
+    /// Places of the program's own besides its data, which agents neither read nor write: the settings file in use and
+    /// the usual folder of settings, whether they exist or not.
+    pub(crate) fn closed_places(&self) -> Vec<PathBuf> {
+        let usual = usual_settings_file().and_then(|file| file.parent().map(Path::to_path_buf));
+        let named = self
+            .config
+            .as_ref()
+            .and_then(|file| std::path::absolute(file).ok());
+        usual.into_iter().chain(named).collect()
+    }
 }
 
 /// `sillage/config.yaml` in the user's folder for settings.

@@ -1,7 +1,9 @@
 //! What goes on in a run, as a person or a program watches it: one interface over a run that this process drives and
 //! over one that another process drives.
 
+mod answering;
 mod frame;
+mod keys;
 mod lines;
 
 use std::time::Duration;
@@ -15,7 +17,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{Failure, Kind};
 use crate::output::Output;
+pub(crate) use answering::Answers;
+use answering::InSight;
 use frame::Frame;
+use keys::Keys;
 
 /// Shortest time between two pictures of a run in a terminal.
 const BETWEEN_PICTURES: Duration = Duration::from_millis(200);
@@ -27,15 +32,19 @@ const BETWEEN_PICTURES: Duration = Duration::from_millis(200);
 /// a line for each fact worth one; with `--json`, a line for every item, and nothing else. What the run came to is for
 /// the caller to tell.
 ///
+/// Where a picture is drawn and keys can be read, a key answers the oldest permission request by `answers`; elsewhere
+/// the command that does is told.
+///
 /// # Errors
 /// The first error of `items`, or of standard output; an item that cannot follow what is known.
 pub(crate) async fn show<E: Into<Failure>>(
     known: Option<Run>,
     items: BoxStream<'_, Result<FeedItem, E>>,
+    answers: &Answers,
     output: &mut Output,
 ) -> Result<Option<Run>, Failure> {
     if output.draws() {
-        draw(known, items, output).await
+        draw(known, items, answers, output).await
     } else {
         list(known, items, output).await
     }
@@ -62,9 +71,12 @@ async fn list<E: Into<Failure>>(
 async fn draw<E: Into<Failure>>(
     mut run: Option<Run>,
     mut items: BoxStream<'_, Result<FeedItem, E>>,
+    answers: &Answers,
     output: &mut Output,
 ) -> Result<Option<Run>, Failure> {
     let mut frame = Frame::default();
+    let mut sight = InSight::default();
+    let mut keys: Option<Keys> = None;
     let mut pictures = interval(BETWEEN_PICTURES);
     pictures.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -77,17 +89,40 @@ async fn draw<E: Into<Failure>>(
                     frame.take(run, &item, SystemClock.now(), output);
                 }
             }
+            key = next_key(&mut keys) => {
+                if let Some(words) = sight.press(key, answers).await {
+                    frame.say(words);
+                }
+            }
             _ = pictures.tick() => {
                 if let Some(run) = &run {
+                    let asked = sight.show(run);
+                    // Keys are only taken while there is something to answer.
+                    match (&asked, answers) {
+                        (None, _) | (_, Answers::Nobody) => keys = None,
+                        (Some(_), _) if keys.is_none() => keys = Keys::listen(),
+                        (Some(_), _) => {}
+                    }
+                    frame.ask(asked, keys.is_some());
                     frame.draw(run, SystemClock.now(), output)?;
                 }
             }
         }
     }
+    drop(keys);
     if let Some(run) = &run {
+        frame.ask(None, false);
         frame.draw(run, SystemClock.now(), output)?;
     }
     Ok(run)
+}
+
+/// The next key, where keys are read.
+async fn next_key(keys: &mut Option<Keys>) -> char {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Takes the run to where the item leaves it.

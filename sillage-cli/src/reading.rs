@@ -97,6 +97,9 @@ impl From<ReadError> for Failure {
                 let hint = format!("it was cut; `sillage resume {run}` goes on with it");
                 Failure::new(Kind::Usage, error).hint(hint)
             }
+            ReadError::Refused(_) => {
+                Failure::new(Kind::Usage, error).hint("`sillage permissions` lists what is open")
+            }
             ReadError::Over { .. } => Failure::new(Kind::Usage, error),
             ReadError::Store(error) => error.into(),
             ReadError::Engine(error) => error.into(),

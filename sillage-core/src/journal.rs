@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::id::{ClientSessionId, Seq, StepIndex};
 use crate::report::{CheckStatus, Report};
-use crate::run::{Event, Recorded, Run, RunEnd, StepEnd};
+use crate::run::{AnsweredBy, Event, Recorded, Run, RunEnd, StepEnd};
 use crate::time::Timestamp;
 
 /// A line of the journal.
@@ -106,7 +106,10 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::SessionLost { session, .. }
         | Event::SessionClosed { session, .. }
         | Event::UsageCounted { session, .. }
-        | Event::MessagePlanned { session, .. } => Some(*session),
+        | Event::MessagePlanned { session, .. }
+        | Event::PermissionAsked { session, .. }
+        | Event::PermissionAnswered { session, .. }
+        | Event::PermissionSettled { session, .. } => Some(*session),
         Event::RunCreated(_)
         | Event::EngineStarted { .. }
         | Event::StopAsked { .. }
@@ -152,6 +155,9 @@ fn kind(event: &Event) -> &'static str {
         Event::SessionClosed { .. } => "session_closed",
         Event::UsageCounted { .. } => "usage_counted",
         Event::MessagePlanned { .. } => "message_planned",
+        Event::PermissionAsked { .. } => "permission_asked",
+        Event::PermissionAnswered { .. } => "permission_answered",
+        Event::PermissionSettled { .. } => "permission_settled",
         Event::Answered { .. } => "answered",
         Event::ReportFound { .. } => "report_found",
         Event::ReportRefused { .. } => "report_refused",
@@ -181,6 +187,10 @@ fn severity(event: &Event) -> Severity {
         | Event::SessionClosed { trouble: None, .. }
         | Event::UsageCounted { .. }
         | Event::MessagePlanned { .. }
+        | Event::PermissionSettled {
+            by: AnsweredBy::Person | AnsweredBy::Policy,
+            ..
+        }
         | Event::Answered { .. }
         | Event::ReportFound { .. }
         | Event::WaitEnded { .. }
@@ -193,6 +203,12 @@ fn severity(event: &Event) -> Severity {
         | Event::ResumeAsked
         | Event::WorktreeRestarted { .. }
         | Event::SessionFound { .. }
+        | Event::PermissionAsked { .. }
+        | Event::PermissionAnswered { .. }
+        | Event::PermissionSettled {
+            by: AnsweredBy::Cancel,
+            ..
+        }
         | Event::StepFailing { .. }
         | Event::WorktreeHeld { .. } => Severity::Notice,
         Event::SessionLost { .. }

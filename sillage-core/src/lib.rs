@@ -14,6 +14,7 @@ pub mod id;
 pub mod journal;
 pub mod message;
 pub mod plain;
+pub mod policy;
 pub mod ports;
 pub mod project;
 pub mod recap;

@@ -64,6 +64,7 @@ pub fn summary(run: &RunId, launched: i64) -> RunSummary {
         finished: false,
         steps: 3,
         ended: 1,
+        asking: 1,
         last: Seq(0),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Which};
-use sillage_core::run::Recorded;
+use sillage_core::run::{PermissionAnswer, Recorded};
 use sillage_core::time::Timestamp;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -170,6 +170,27 @@ impl ControlClient {
         }
     }
 
+    /// Answers a permission request; the answer is durable when this returns.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when it cannot be answered so; [`ReadError::NoSuchRun`], [`ReadError::Over`],
+    /// [`ReadError::NotDriven`].
+    pub async fn answer_permission(
+        &self,
+        run: &RunId,
+        asked: Seq,
+        answer: PermissionAnswer,
+    ) -> Result<(), ReadError> {
+        let run = run.clone();
+        let request = Request::AnswerPermission { run, asked, answer };
+        let told = self.only(&request).await?;
+        if told == Answer::PermissionAnswered {
+            Ok(())
+        } else {
+            Err(unexpected(&told))
+        }
+    }
+
     /// A session's transcript: its events but the final answers, as JSON lines.
     ///
     /// # Errors
@@ -261,6 +282,7 @@ impl Answers {
             | Answer::Driven(_)
             | Answer::Heard(_)
             | Answer::StopAsked { .. }
+            | Answer::PermissionAnswered
             | Answer::Chunk(_)) => Ok(Some(part)),
         }
     }
@@ -272,6 +294,7 @@ impl From<Failed> for ReadError {
             Failed::NoSuchRun(run) => ReadError::NoSuchRun(run),
             Failed::NotDriven(run) => ReadError::NotDriven(run),
             Failed::Over { run, state } => ReadError::Over { run, state },
+            Failed::Refused(words) => ReadError::Refused(words),
             Failed::Other(words) => ControlError::Refused(words).into(),
         }
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::runtime::SessionEvent;
 use sillage_core::ports::store::RunSummary;
-use sillage_core::run::Recorded;
+use sillage_core::run::{PermissionAnswer, Recorded};
 use sillage_core::time::Timestamp;
 
 use std::sync::Arc;
@@ -35,6 +35,12 @@ pub(super) enum Request {
     Heard { run: RunId },
     /// Asks a run to stop: [`Answer::StopAsked`].
     Stop { run: RunId },
+    /// Answers a permission request: [`Answer::PermissionAnswered`] once the answer is durable.
+    AnswerPermission {
+        run: RunId,
+        asked: Seq,
+        answer: PermissionAnswer,
+    },
     /// A session's transcript: [`Answer::Chunk`] for each chunk.
     Transcript { run: RunId, session: ClientSessionId },
 }
@@ -58,6 +64,7 @@ pub(super) enum Answer {
     StopAsked {
         again: bool,
     },
+    PermissionAnswered,
     Chunk(String),
     /// Nothing follows.
     End,
@@ -75,6 +82,8 @@ pub(super) enum Failed {
         run: RunId,
         state: String,
     },
+    /// The command makes no sense in the run's state, in words.
+    Refused(String),
     /// Anything else, in words.
     Other(String),
 }

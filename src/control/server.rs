@@ -19,7 +19,7 @@ use super::ControlError;
 use super::protocol::{Answer, Failed, LONGEST_REQUEST, Request};
 use super::wire::{Reached, read_line};
 use crate::active::ActiveRuns;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, RunHandle};
 use crate::feed::FeedItem;
 use crate::follow::{Followed, follow, read_launch, read_page};
 
@@ -216,10 +216,10 @@ impl From<EngineError> for Cut {
         Cut::Failed(match error {
             EngineError::NoSuchRun(run) => Failed::NoSuchRun(run),
             EngineError::Gone(run) => Failed::NotDriven(run),
-            other @ (EngineError::Corrupt { .. }
-            | EngineError::Codec { .. }
-            | EngineError::Refused(_)
-            | EngineError::Store(_)) => Failed::Other(in_words(&other)),
+            EngineError::Refused(refused) => Failed::Refused(refused.to_string()),
+            other @ (EngineError::Corrupt { .. } | EngineError::Codec { .. } | EngineError::Store(_)) => {
+                Failed::Other(in_words(&other))
+            }
         })
     }
 }
@@ -273,6 +273,10 @@ impl Source {
                 Ok(client.send(&Answer::Heard(heard.unwrap_or_default())).await?)
             }
             Request::Stop { run } => self.stop(&run, client).await,
+            Request::AnswerPermission { run, asked, answer } => {
+                self.driven(&run).await?.answer_permission(asked, answer).await?;
+                Ok(client.send(&Answer::PermissionAnswered).await?)
+            }
             Request::Transcript { run, session } => self.transcript(&run, session, client).await,
         }
     }
@@ -294,21 +298,28 @@ impl Source {
             .run(run)
             .await?
             .ok_or_else(|| EngineError::NoSuchRun(run.clone()))?;
-        match self.active.find(run) {
-            Some(handle) => {
-                handle.stop()?;
-                Ok(client
-                    .send(&Answer::StopAsked {
-                        again: summary.state == "stopping",
-                    })
-                    .await?)
-            }
-            None if summary.finished => Err(Cut::Failed(Failed::Over {
+        self.driven(run).await?.stop()?;
+        Ok(client
+            .send(&Answer::StopAsked {
+                again: summary.state == "stopping",
+            })
+            .await?)
+    }
+
+    /// The handle of a run that is driven; why it is not, otherwise.
+    async fn driven(&self, run: &RunId) -> Result<RunHandle, Cut> {
+        if let Some(handle) = self.active.find(run) {
+            return Ok(handle);
+        }
+        let summary = self.store.run(run).await?;
+        let summary = summary.ok_or_else(|| EngineError::NoSuchRun(run.clone()))?;
+        Err(Cut::Failed(match summary.finished {
+            true => Failed::Over {
                 run: run.clone(),
                 state: summary.state,
-            })),
-            None => Err(Cut::Failed(Failed::NotDriven(run.clone()))),
-        }
+            },
+            false => Failed::NotDriven(run.clone()),
+        }))
     }
 
     async fn transcript(

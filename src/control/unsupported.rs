@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, Which};
-use sillage_core::run::Recorded;
+use sillage_core::run::{PermissionAnswer, Recorded};
 use sillage_core::time::Timestamp;
 
 use super::ControlError;
@@ -88,6 +88,8 @@ impl ControlClient {
         heard(run: &RunId) -> Vec<(StepIndex, Timestamp)>;
         /// Asks a run to stop.
         stop(run: &RunId) -> StopAsked;
+        /// Answers a permission request.
+        answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
         /// A session's transcript.
         transcript(run: &RunId, session: ClientSessionId) -> String;
     }

@@ -63,6 +63,7 @@ impl Stage for CommandStage {
             effort: "low".to_owned(),
             workspace: self.folder.path().to_owned(),
             filesystem_scope: Folders::default(),
+            protected: Default::default(),
             permissions,
             autocompact_tokens: None,
         }

@@ -1,214 +1,138 @@
-use serde_json::json;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use sillage_core::folders::Folders;
+use sillage_core::policy::{Bounds, Decision, Protected, ToolFacts, decide};
+use sillage_core::ports::runtime::PermissionPolicy;
 
 use super::*;
 
 struct Place {
-    folder: tempfile::TempDir,
-    folders: Folders,
+    _folder: tempfile::TempDir,
+    root: PathBuf,
 }
 
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for name in ["work", "read", "work-not"] {
-            std::fs::create_dir(root.join(name)).unwrap();
+        for name in ["work", "read", "work-not", "elsewhere"] {
+            fs::create_dir(root.join(name)).unwrap();
         }
-        let folders = Folders {
-            read: vec![root.join("read")],
-            write: vec![root.join("work")],
-        };
-        Self { folder, folders }
+        Self {
+            _folder: folder,
+            root,
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.root.join(name)
     }
 
-    fn decide(&self, policy: PermissionPolicy, kind: &str, path: &str) -> Decision {
+    fn allows(&self, kind: &str, named: impl Into<PathBuf>) -> bool {
+        let folders = Folders {
+            read: vec![self.path("read")],
+            write: vec![self.path("work")],
+        };
+        let bounds = Bounds {
+            policy: PermissionPolicy::AllowInFolders,
+            folders: &folders,
+            protected: &Protected::default(),
+            workspace: &self.path("work"),
+        };
         let tool = ToolFacts {
             kind: Some(kind.to_owned()),
-            locations: if path.is_empty() {
-                Vec::new()
-            } else {
-                vec![path.into()]
-            },
+            locations: vec![named.into()],
             ..ToolFacts::default()
         };
-        self.decide_tool(policy, &tool)
-    }
-
-    fn decide_tool(&self, policy: PermissionPolicy, tool: &ToolFacts) -> Decision {
-        let workspace = self.path("work");
-        decide(
-            Bounds {
-                policy,
-                folders: &self.folders,
-                workspace: &workspace,
-            },
-            tool,
-        )
+        decide(bounds, &tool, &real) == Decision::Allow
     }
 }
 
 #[test]
-fn r21_paths_are_compared_by_components_links_and_parents_followed() {
+fn f2_links_are_followed_as_far_as_they_exist() {
     let place = Place::new();
-    std::os::unix::fs::symlink("/etc", place.path("work/out")).unwrap();
-    std::os::unix::fs::symlink("/nowhere-at-all", place.path("work/dangling")).unwrap();
-    let inside = place.path("work/new/deep.txt");
-    let beside = place.path("work-not/a.txt");
-    let readable = place.path("read/a.txt");
-    let allow = PermissionPolicy::AllowInFolders;
+    let links = [
+        ("work/out", "/etc"),
+        ("work/file", "/etc/passwd"),
+        ("work/chain", "out"),
+        ("work/up", ".."),
+        ("work/dangling", "/nowhere-at-all"),
+        ("work/loop", "loop"),
+        ("work/magic", "/proc/self/root"),
+        ("work/inside", "src"),
+        ("read/back", "../work"),
+    ];
+    fs::create_dir(place.path("work/src")).unwrap();
+    for (link, to) in links {
+        symlink(to, place.path(link)).unwrap();
+    }
     let cases = [
-        ("edit", inside.to_str().unwrap(), Decision::Allow),
-        ("edit", "a.txt", Decision::Allow),
-        ("edit", "../work/a.txt", Decision::Allow),
-        ("edit", "../a.txt", Decision::Refuse),
-        ("edit", "missing/../../a.txt", Decision::Refuse),
-        ("edit", beside.to_str().unwrap(), Decision::Refuse),
-        ("edit", "out/passwd", Decision::Refuse),
-        ("edit", "dangling", Decision::Refuse),
-        ("edit", "~/a.txt", Decision::Refuse),
-        ("edit", "", Decision::Refuse),
-        ("edit", readable.to_str().unwrap(), Decision::Refuse),
-        ("delete", "a.txt", Decision::Allow),
-        ("read", readable.to_str().unwrap(), Decision::Allow),
-        ("read", "/etc/passwd", Decision::Refuse),
-        ("read", "", Decision::Refuse),
-        ("search", "", Decision::Allow),
-        ("execute", "", Decision::Allow),
-        ("fetch", "", Decision::Refuse),
-        ("other", "a.txt", Decision::Refuse),
-        ("", "a.txt", Decision::Refuse),
+        ("a.txt", true),
+        ("new/deep/a.txt", true),
+        ("inside/a.txt", true),
+        ("inside/../a.txt", true),
+        ("up/work/a.txt", true),
+        ("out/passwd", false),
+        ("file", false),
+        ("chain/passwd", false),
+        ("up/a.txt", false),
+        ("up/work-not/a.txt", false),
+        ("dangling", false),
+        ("dangling/a.txt", false),
+        ("loop", false),
+        ("loop/a.txt", false),
+        ("magic/etc/passwd", false),
+        ("missing/../../a.txt", false),
+        ("a.txt/../a.txt", false),
     ];
-    for (kind, path, expected) in cases {
-        assert_eq!(place.decide(allow, kind, path), expected, "{kind} {path}");
+    fs::write(place.path("work/a.txt"), "").unwrap();
+    for (path, allowed) in cases {
+        assert_eq!(place.allows("edit", path), allowed, "{path}");
+    }
+    assert!(
+        place.allows("edit", place.path("read/back/a.txt")),
+        "by where it leads"
+    );
+    assert!(place.allows(
+        "edit",
+        format!("{}/{}", place.path("work").display(), "x".repeat(255))
+    ));
+    assert!(
+        !place.allows("edit", "x".repeat(256)),
+        "no file can be called that"
+    );
+}
+
+#[test]
+fn f7_a_folder_that_came_back_as_a_link_grants_nothing() {
+    let place = Place::new();
+    fs::write(place.path("elsewhere/secret"), "").unwrap();
+    assert!(place.allows("edit", place.path("work/secret")));
+    for (folder, kind) in [("work", "edit"), ("read", "read")] {
+        fs::remove_dir_all(place.path(folder)).unwrap();
+        symlink(place.path("elsewhere"), place.path(folder)).unwrap();
+        for named in [
+            place.path(folder).join("secret"),
+            place.path(folder).join("new"),
+            place.path("elsewhere/secret"),
+        ] {
+            assert!(!place.allows(kind, &named), "{}", named.display());
+        }
     }
 }
 
 #[test]
-fn r21_without_a_write_folder_edits_and_commands_are_refused_whoever_is_asked() {
-    let mut place = Place::new();
-    place.folders.read.append(&mut place.folders.write);
-    for policy in [
-        PermissionPolicy::Ask,
-        PermissionPolicy::AllowInFolders,
-        PermissionPolicy::Deny,
-    ] {
-        assert_eq!(place.decide(policy, "edit", "a.txt"), Decision::Refuse);
-        assert_eq!(place.decide(policy, "execute", ""), Decision::Refuse);
-    }
-    assert_eq!(
-        place.decide(PermissionPolicy::AllowInFolders, "read", "a.txt"),
-        Decision::Allow
-    );
-    assert_eq!(
-        place.decide(PermissionPolicy::Ask, "read", "a.txt"),
-        Decision::Ask
-    );
-}
-
-#[test]
-fn deny_lets_only_reading_in_the_folders_through() {
+fn f6_git_is_kept_whether_it_exists_or_not_and_by_whatever_link() {
     let place = Place::new();
-    assert_eq!(
-        place.decide(PermissionPolicy::Deny, "read", "a.txt"),
-        Decision::Allow
+    assert!(
+        !place.allows("edit", ".git/hooks/pre-commit"),
+        "it does not exist yet"
     );
-    assert_eq!(
-        place.decide(PermissionPolicy::Deny, "read", "/etc/passwd"),
-        Decision::Refuse
-    );
-    assert_eq!(
-        place.decide(PermissionPolicy::Deny, "edit", "a.txt"),
-        Decision::Refuse
-    );
-    assert_eq!(
-        place.decide(PermissionPolicy::Deny, "execute", ""),
-        Decision::Refuse
-    );
-}
-
-#[test]
-fn every_path_that_is_named_counts_wherever_it_stands() {
-    let place = Place::new();
-    let facts = |kind: &str, input: Value| {
-        let mut facts = ToolFacts {
-            kind: Some(kind.to_owned()),
-            ..ToolFacts::default()
-        };
-        facts.read_input(&input);
-        facts
-    };
-    let edit = |input: Value, locations: Vec<PathBuf>| {
-        let tool = ToolFacts {
-            locations,
-            ..facts("edit", input)
-        };
-        place.decide_tool(PermissionPolicy::AllowInFolders, &tool)
-    };
-    assert_eq!(edit(json!({"filePath": "a.txt"}), Vec::new()), Decision::Allow);
-    assert_eq!(
-        edit(
-            json!({"file_path": "a.txt", "x": [{"paths": ["/etc/x"]}]}),
-            Vec::new()
-        ),
-        Decision::Refuse
-    );
-    assert_eq!(
-        edit(json!({"changes": {"/etc/x": {"add": 1}}}), vec!["a.txt".into()]),
-        Decision::Refuse
-    );
-    assert_eq!(
-        edit(json!({"path": "a.txt"}), vec!["/etc/x".into()]),
-        Decision::Refuse
-    );
-    let command = facts("execute", json!({"command": "ls", "cwd": "/etc"}));
-    assert_eq!(
-        place.decide_tool(PermissionPolicy::AllowInFolders, &command),
-        Decision::Refuse
-    );
-}
-
-#[test]
-fn a_lasting_permission_is_never_given_by_policy() {
-    let option = |kind: &str| PermissionOption {
-        id: kind.to_owned(),
-        name: kind.to_owned(),
-        kind: kind.to_owned(),
-    };
-    let options = [
-        option("allow_always"),
-        option("reject_always"),
-        option("allow_once"),
-        option("reject_once"),
-    ];
-    assert_eq!(option_for(true, &options).unwrap().kind, "allow_once");
-    assert_eq!(option_for(false, &options).unwrap().kind, "reject_once");
-    assert_eq!(option_for(true, &options[..2]), None);
-    assert_eq!(option_for(false, &options[..2]).unwrap().kind, "reject_always");
-    assert_eq!(option_for(false, &[]), None);
-}
-
-#[test]
-fn a_tool_call_is_known_by_all_that_was_said_of_it() {
-    let mut facts = ToolFacts {
-        title: "Edit".to_owned(),
-        kind: Some("edit".to_owned()),
-        ..ToolFacts::default()
-    };
-    facts.update(ToolFacts {
-        locations: vec!["b".into()],
-        ..ToolFacts::default()
-    });
-    facts.update(ToolFacts {
-        locations: vec!["a".into(), "b".into()],
-        ..ToolFacts::default()
-    });
-    assert_eq!(
-        (facts.kind.as_deref(), facts.title.as_str()),
-        (Some("edit"), "Edit")
-    );
-    assert_eq!(facts.locations, [PathBuf::from("a"), PathBuf::from("b")]);
+    fs::create_dir(place.path("work/.git")).unwrap();
+    symlink(".git", place.path("work/nice-name")).unwrap();
+    symlink("src", place.path("work/sub")).unwrap();
+    assert!(!place.allows("edit", ".git/hooks/pre-commit"));
+    assert!(!place.allows("edit", "nice-name/hooks/pre-commit"));
+    assert!(place.allows("read", "nice-name/config"));
 }

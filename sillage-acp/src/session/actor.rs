@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sillage_core::id::ClientMessageId;
+use sillage_core::policy::ToolFacts;
 use sillage_core::ports::runtime::{
     Answer, FoundSession, PermissionRequest, RuntimeError, SessionEventKind, StopReason, Usage,
 };
@@ -22,7 +23,6 @@ use super::unheard::Unheard;
 use super::{Answerer, Command, Ended, Plan, Wires};
 use crate::connection::{Connection, Incoming, NotReading};
 use crate::model_choice::Shown;
-use crate::permission::ToolFacts;
 use crate::process::{Process, StopTimes};
 use crate::sandbox::{self, Guest};
 

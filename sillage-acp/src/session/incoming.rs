@@ -1,13 +1,14 @@
 //! What arrives from the agent: updates, permission requests, and what is no protocol.
 
 use serde_json::Value;
+use sillage_core::policy::{Bounds, Decision, ToolFacts, decide, option_for};
 use sillage_core::ports::runtime::{PermissionRequest, RuntimeError, SessionEventKind, Usage};
 use tokio::time::Instant;
 
 use super::actor::{Actor, End, OpenPermission, ToolCall, Unable};
 use super::turn::Turn;
 use crate::connection::{Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
-use crate::permission::{Bounds, Decision, ToolFacts, decide, option_for};
+use crate::permission::{LONGEST_TITLE, MOST_PATHS, real};
 use crate::translate::{self, Update};
 
 /// Lines of noise that are shown; more are counted.
@@ -230,7 +231,12 @@ impl Actor {
         };
         let request = PermissionRequest {
             id: format!("p{}", self.permissions_asked),
-            title: title.unwrap_or_else(|| "a tool call that the agent does not describe".to_owned()),
+            title: title.map_or_else(
+                || "a tool call that the agent does not describe".to_owned(),
+                |title| title.chars().take(LONGEST_TITLE).collect(),
+            ),
+            kind: facts.kind.clone(),
+            paths: facts.paths().into_iter().take(MOST_PATHS).collect(),
             options: translate::permission_options(&params["options"]),
         };
         self.decide_permission(OpenPermission { rpc_id, request }, &facts)
@@ -240,10 +246,13 @@ impl Actor {
         let bounds = Bounds {
             policy: self.plan.request.permissions,
             folders: &self.plan.request.filesystem_scope,
+            protected: &self.plan.request.protected,
             workspace: &self.plan.request.workspace,
         };
-        let allow = match decide(bounds, facts) {
-            Decision::Ask if !asked.request.options.is_empty() => {
+        let answering = matches!(self.turn, Turn::Answering(_));
+        let allow = match decide(bounds, facts, &real) {
+            // Nobody is asked between messages: nothing would tell when the question is over.
+            Decision::Ask if answering && !asked.request.options.is_empty() => {
                 self.log.push(SessionEventKind::Permission {
                     request: asked.request.clone(),
                 });
@@ -251,7 +260,11 @@ impl Actor {
                 return Ok(());
             }
             Decision::Allow => true,
-            Decision::Refuse | Decision::Ask => false,
+            Decision::Ask => false,
+            Decision::Refuse(reason) => {
+                self.note(format!("`{}` was refused: {reason}", asked.request.title));
+                false
+            }
         };
         let option = option_for(allow, &asked.request.options).map(|option| option.id.clone());
         if (!allow || option.is_none())

@@ -109,6 +109,7 @@ async fn play(runtime: &AcpRuntime, folder: &Path) -> Result<(), Failure> {
             write: vec![folder.to_path_buf()],
         },
         permissions: PermissionPolicy::Deny,
+        protected: Vec::new(),
         autocompact_tokens: None,
     };
     runtime.open(&request).await?;

@@ -122,6 +122,7 @@ impl Theatre {
                 read: Vec::new(),
                 write: vec![folder],
             },
+            protected: Default::default(),
             permissions,
             autocompact_tokens: None,
         }

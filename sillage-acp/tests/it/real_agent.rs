@@ -87,6 +87,7 @@ async fn a_real_agent_writes_a_file_and_reports() {
             read: Vec::new(),
             write: vec![work.clone()],
         },
+        protected: Default::default(),
         permissions: PermissionPolicy::AllowInFolders,
         autocompact_tokens: None,
     };

@@ -27,7 +27,7 @@ pub(crate) struct Check {
 }
 
 /// What a person must know before launching anything (R22).
-const NOT_ISOLATED: &str = "nothing isolates this machine from the agents: they run as you do and can reach whatever \
+pub(crate) const NOT_ISOLATED: &str = "nothing isolates this machine from the agents: they run as you do and can reach whatever \
 you can; the folders are what they are told and what their requests are answered by, not a wall";
 
 #[derive(Serialize)]

@@ -5,11 +5,12 @@ use sillage::Reader;
 use sillage::core::id::Seq;
 
 use crate::arguments::Global;
+use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
 use crate::output::{Output, Tone};
+use crate::progress::{self, Answers};
 use crate::reading::Chosen;
-use crate::{drive, progress};
 
 /// Arguments of `follow`.
 #[derive(Debug, Args)]
@@ -26,8 +27,12 @@ pub(crate) fn run(arguments: &Follow, global: &Global, output: &mut Output) -> R
         let reader = Reader::open(&data).await?;
         let run = arguments.chosen.summary(&reader).await?.run;
         let items = reader.follow(&run, Seq::FIRST).await?;
-        drop(reader);
-        let Some(run) = progress::show(None, items, output).await? else {
+        let answers = match reader.is_live() {
+            true => Answers::There(reader),
+            // What it holds is let go of.
+            false => Answers::Nobody,
+        };
+        let Some(run) = progress::show(None, items, &answers, output).await? else {
             return Err(Failure::new(Kind::Defect, format_args!("run {run} has no facts")));
         };
         let exit = drive::outcome(&run, output)?;

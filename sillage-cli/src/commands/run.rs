@@ -9,6 +9,7 @@ use sillage::core::ports::store::Which;
 use sillage::core::run::RunDefinition;
 use sillage::{LaunchRequest, SystemClock, new_run_id, prepare};
 
+use super::check::NOT_ISOLATED;
 use crate::adapters::Adapters;
 use crate::arguments::Global;
 use crate::drive;
@@ -31,6 +32,8 @@ pub(crate) struct Run {
 /// What happens to agents' requests for permission.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum Permissions {
+    /// A person is asked: `sillage permissions`, or a key while the run is shown.
+    Ask,
     /// Allowed within the task's folders, refused elsewhere.
     #[default]
     AllowInFolders,
@@ -41,6 +44,7 @@ pub(crate) enum Permissions {
 impl From<Permissions> for PermissionPolicy {
     fn from(permissions: Permissions) -> Self {
         match permissions {
+            Permissions::Ask => PermissionPolicy::Ask,
             Permissions::AllowInFolders => PermissionPolicy::AllowInFolders,
             Permissions::Deny => PermissionPolicy::Deny,
         }
@@ -58,6 +62,7 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
             offers: Some(settings.offers()),
             parallel: settings.limits.parallel,
             permissions: arguments.permissions.into(),
+            closed: global.closed_places(),
             data,
         };
         launch(&adapters, &request, global.yes, output).await
@@ -115,6 +120,12 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
             output.line("  repository none: agents work in the folder itself, and nothing is committed")?
         }
     }
+    output.line(format_args!(
+        "  requests   {}",
+        requests(definition.policy.permissions)
+    ))?;
+    let note = output.paint(Tone::Warning, "note");
+    output.line(format_args!("  {note}: {NOT_ISOLATED}"))?;
     for warning in warnings {
         output.line(format_args!(
             "  {}: {}",
@@ -123,6 +134,15 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
         ))?;
     }
     Ok(())
+}
+
+/// What becomes of agents' requests for permission.
+fn requests(policy: PermissionPolicy) -> &'static str {
+    match policy {
+        PermissionPolicy::Ask => "you are asked: a key answers here, `sillage permissions` elsewhere",
+        PermissionPolicy::AllowInFolders => "allowed within the folders, refused elsewhere",
+        PermissionPolicy::Deny => "refused, but for reading within the folders",
+    }
 }
 
 /// An agent without a worktree writes where the person does: they are told who, and how to have it otherwise.

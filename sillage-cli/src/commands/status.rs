@@ -120,6 +120,16 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             ))?;
         }
     }
+    for request in &view.permissions {
+        let asks = output.paint(
+            Tone::Warning,
+            format_args!("{} asks a person: {request}", request.agent),
+        );
+        output.line(format_args!(
+            "{asks}\n  answer with: sillage permissions allow {}   (or deny)",
+            request.id
+        ))?;
+    }
     output.line(format_args!("{}", view.usage))?;
     if !read.driven.contains(&view.run) && !matches!(view.state, "complete" | "partial") {
         let cut = if view.over { "" } else { "nobody drives it; " };
@@ -139,9 +149,14 @@ fn tell_runs(runs: &[Listed<'_>], output: &mut Output) -> Result<(), Failure> {
             let run = listed.summary;
             let state = output.paint(tone(&run.state), format_args!("{:9}", run.state));
             let resumable = if listed.resumable { "  can be resumed" } else { "" };
+            let asking = if run.asking > 0 && !listed.resumable {
+                "  waits for a person"
+            } else {
+                ""
+            };
             let title = visible(&run.title);
             output.line(format_args!(
-                "  {}  {state} {}/{}  {title}{resumable}",
+                "  {}  {state} {}/{}  {title}{asking}{resumable}",
                 run.run, run.ended, run.steps
             ))?;
         }

@@ -6,7 +6,7 @@ use sillage::FeedItem;
 use sillage::core::id::StepIndex;
 use sillage::core::journal::{self, Severity};
 use sillage::core::ports::runtime::SessionEventKind;
-use sillage::core::run::{Event, Run, RunView, StepView};
+use sillage::core::run::{Event, PermissionView, Run, RunView, StepView};
 use sillage::core::time::{Timestamp, human};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -26,6 +26,8 @@ pub(super) struct Frame {
     /// The lines of the last picture.
     drawn: Vec<String>,
     agents: HashMap<StepIndex, Agent>,
+    /// Lines about the permission request in sight.
+    asked: Vec<String>,
 }
 
 /// What was last heard of an agent.
@@ -55,6 +57,17 @@ impl Frame {
         }
     }
 
+    /// Says something above the picture.
+    pub(super) fn say(&mut self, words: String) {
+        self.staying.push(words);
+    }
+
+    /// Shows a permission request below the picture, how many more there are, and how it is answered: by a key or by a
+    /// command.
+    pub(super) fn ask(&mut self, asked: Option<(PermissionView, usize)>, keys: bool) {
+        self.asked = asked.map_or_else(Vec::new, |(request, more)| question(&request, more, keys));
+    }
+
     /// Draws the run as it stands at `now`.
     ///
     /// # Errors
@@ -82,7 +95,7 @@ impl Frame {
     /// The lines of the picture, none wider than the terminal and fewer than it has.
     fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
         let view = RunView::of(run, now);
-        let room = size.height.saturating_sub(3).max(1);
+        let room = size.height.saturating_sub(3 + self.asked.len()).max(1);
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
         // The graph's lines come layer by layer.
@@ -109,6 +122,8 @@ impl Frame {
             let told = format!("and {hidden} more steps");
             lines.push(output.paint(Tone::Faint, fitting(&told, size.width)));
         }
+        let asked = self.asked.iter();
+        lines.extend(asked.map(|line| output.paint(Tone::Warning, fitting(line, size.width))));
         lines
     }
 }
@@ -144,6 +159,19 @@ impl Agent {
             format!("heard {} ago  {last}", human(silent))
         }
     }
+}
+
+/// A permission request, and how it is answered.
+fn question(request: &PermissionView, more: usize, keys: bool) -> Vec<String> {
+    let more = match more {
+        0 => String::new(),
+        more => format!("  ({more} more after it)"),
+    };
+    let how = match keys {
+        true => format!("  a: allow this once   d: deny{more}"),
+        false => format!("  sillage permissions allow {}   (or deny){more}", request.id),
+    };
+    vec![format!("? {} asks: {request}", request.agent), how]
 }
 
 /// The run, its state, what is done of it, since when, and what it spent.

@@ -5,12 +5,12 @@ use serde_json::Value;
 use sillage::FeedItem;
 use sillage::core::id::{ClientSessionId, StepIndex};
 use sillage::core::journal;
-use sillage::core::ports::runtime::{SessionEvent, SessionEventKind};
-use sillage::core::run::{Event, Recorded, Run};
+use sillage::core::ports::runtime::SessionEvent;
+use sillage::core::run::{AnsweredBy, Event, Recorded, Run};
 
 use crate::commands::journal::line;
 use crate::failure::{Failure, Kind};
-use crate::output::{Output, Tone};
+use crate::output::Output;
 
 /// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter` or `missed`.
 #[derive(Serialize)]
@@ -55,6 +55,13 @@ pub(super) fn tell(run: &Run, item: &FeedItem, output: &mut Output) -> Result<()
                 let line = line(&journal::entry(run, fact), output);
                 output.line(line)?;
             }
+            if let Event::PermissionAsked { .. } = &fact.event {
+                output.line(format_args!(
+                    "  answer with: sillage permissions allow {}/{}   (or deny)",
+                    run.id(),
+                    fact.seq
+                ))?;
+            }
         }
         FeedItem::Chatter { step, session, event } => {
             let (agent, session) = (name(run, *step), *session);
@@ -65,14 +72,6 @@ pub(super) fn tell(run: &Run, item: &FeedItem, output: &mut Output) -> Result<()
                 session,
                 chatter: event,
             })?;
-            if let SessionEventKind::Permission { request } = &event.kind {
-                let agent = output.paint(Tone::Strong, agent);
-                let asked = output.paint(
-                    Tone::Warning,
-                    format_args!("asks for permission: {}", request.title),
-                );
-                output.line(format_args!("{agent}  {asked}"))?;
-            }
         }
         FeedItem::Missed(count) => {
             output.json(&Line::Missed {
@@ -125,6 +124,10 @@ pub(super) fn is_worth_a_line(event: &Event) -> bool {
             | Event::ReportFound { .. }
             | Event::MergePlanned { .. }
             | Event::WaitEnded { .. }
+            | Event::PermissionSettled {
+                by: AnsweredBy::Person,
+                ..
+            }
             | Event::StepFailing { .. }
     )
 }

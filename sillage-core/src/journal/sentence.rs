@@ -1,12 +1,12 @@
 //! What a fact says to a person.
 
 use super::failed_checks;
-use crate::id::StepIndex;
+use crate::id::{Seq, StepIndex};
 use crate::plain;
-use crate::ports::runtime::{Answer, OpenedSession, StopReason};
+use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason};
 use crate::ports::workspace::Committed;
 use crate::report::Report;
-use crate::run::{Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, WaitCause};
+use crate::run::{AnsweredBy, Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, WaitCause};
 use crate::time::Timestamp;
 
 /// The fact in one sentence, on one line.
@@ -61,6 +61,13 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             MessagePurpose::Correction => "is told what is wrong with its report".to_owned(),
             MessagePurpose::Continuation => "is asked to go on in the same session".to_owned(),
         },
+        Event::PermissionAsked { request, .. } => permission_asked(request),
+        Event::PermissionAnswered { asked, option, .. } => {
+            format!("a person answered permission request {asked} with `{option}`")
+        }
+        Event::PermissionSettled {
+            asked, option, by, ..
+        } => settled(*asked, option.as_deref(), *by),
         Event::Answered { answer, .. } => answered(answer),
         Event::ReportFound { .. } => {
             "its report is well formed; its deliverable's files are looked at".to_owned()
@@ -164,6 +171,36 @@ fn session_lost(run: &Run, step: StepIndex, words: &str) -> String {
         false => "the step starts again in a new session",
     };
     format!("its session is lost: {words}; {next}")
+}
+
+fn permission_asked(request: &PermissionRequest) -> String {
+    let paths = request
+        .paths
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned());
+    let paths: Vec<String> = paths
+        .filter(|path| !request.title.contains(path.as_str()))
+        .collect();
+    match paths.is_empty() {
+        true => format!("asks a person for permission: {}", request.title),
+        false => format!(
+            "asks a person for permission: {} ({})",
+            request.title,
+            plain::list(&paths)
+        ),
+    }
+}
+
+fn settled(asked: Seq, option: Option<&str>, by: AnsweredBy) -> String {
+    match (option, by) {
+        (Some(option), AnsweredBy::Person) => {
+            format!("was told the answer to permission request {asked}: `{option}`")
+        }
+        (Some(option), AnsweredBy::Policy | AnsweredBy::Cancel) => {
+            format!("permission request {asked} was answered with `{option}` by the policy")
+        }
+        (None, _) => format!("permission request {asked} was cancelled"),
+    }
 }
 
 fn answered(answer: &Answer) -> String {

@@ -29,6 +29,7 @@ fn request() -> Arc<SessionRequest> {
         effort: "high".to_owned(),
         workspace: PathBuf::from("/repo"),
         filesystem_scope: definition.folders,
+        protected: Default::default(),
         permissions: definition.policy.permissions,
         autocompact_tokens: None,
     })

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folders::Folders;
 use crate::id::{ClientMessageId, ClientSessionId};
+use crate::policy::Protected;
 use crate::time::Timestamp;
 
 /// Holds sessions. One try each: a runtime makes the call once and classifies what came back; only the core retries.
@@ -124,6 +125,9 @@ pub struct SessionRequest {
     pub workspace: PathBuf,
     /// Folders that it may read and write; absolute.
     pub filesystem_scope: Folders,
+    /// Places that its requests never reach, though they may lie in those folders.
+    #[serde(default, skip_serializing_if = "Protected::is_empty")]
+    pub protected: Protected,
     /// What happens to permission requests.
     pub permissions: PermissionPolicy,
     /// Size in tokens past which the conversation is to be summarised; none: never.
@@ -142,6 +146,7 @@ impl SessionRequest {
             effort,
             workspace,
             filesystem_scope,
+            protected,
             permissions,
             autocompact_tokens,
         } = self;
@@ -151,6 +156,7 @@ impl SessionRequest {
             ("effort", *effort != other.effort),
             ("workspace", *workspace != other.workspace),
             ("filesystem_scope", *filesystem_scope != other.filesystem_scope),
+            ("protected", *protected != other.protected),
             ("permissions", *permissions != other.permissions),
             (
                 "autocompact_tokens",
@@ -169,7 +175,7 @@ impl SessionRequest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionPolicy {
-    /// A person is asked.
+    /// A person is asked, but for what is refused by rule.
     Ask,
     /// Allowed when everything that the request names lies in the session's folders; commands are allowed where
     /// there is a write folder; the rest is refused.
@@ -396,6 +402,12 @@ pub struct PermissionRequest {
     pub id: String,
     /// What it is for, for people.
     pub title: String,
+    /// ACP's word for what it would do (`read`, `edit`, `execute`, …), where the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Files and folders that it names, as the agent wrote them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBuf>,
     /// What can be answered.
     pub options: Vec<PermissionOption>,
 }

@@ -114,6 +114,9 @@ pub struct RunSummary {
     pub steps: u32,
     /// Steps ended.
     pub ended: u32,
+    /// Steps that wait for a person.
+    #[serde(default)]
+    pub asking: u32,
     /// The position of the last event.
     pub last: Seq,
 }

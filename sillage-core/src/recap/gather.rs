@@ -101,6 +101,7 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Finding
         | Phase::Prompted
         | Phase::Waiting(_)
+        | Phase::Asking(_)
         | Phase::Closing(_)
         | Phase::Committing(_)
         | Phase::MergeQueued(_)

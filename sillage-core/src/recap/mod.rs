@@ -89,10 +89,10 @@ pub struct StepRecap {
     /// Time that its sessions spent answering.
     #[serde(rename = "worked_ms", serialize_with = "crate::time::as_millis")]
     pub worked: Duration,
-    /// Time spent in dated waits; not part of the time worked (R10).
+    /// Time spent waiting for a date or for a person; not part of the time worked (R10).
     #[serde(rename = "waited_ms", serialize_with = "crate::time::as_millis")]
     pub waited: Duration,
-    /// Dated waits.
+    /// Waits, for a date or for a person.
     pub waits: u32,
     /// What it spent.
     pub usage: Spent,
@@ -147,7 +147,7 @@ pub struct Totals {
     /// Time that sessions spent answering; more than the duration where several worked at once.
     #[serde(rename = "worked_ms", serialize_with = "crate::time::as_millis")]
     pub worked: Duration,
-    /// Time spent in dated waits.
+    /// Time spent waiting for a date or for a person.
     #[serde(rename = "waited_ms", serialize_with = "crate::time::as_millis")]
     pub waited: Duration,
     /// What is known to be spent.

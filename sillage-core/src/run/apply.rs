@@ -128,6 +128,7 @@ impl Run {
                 message,
             } => {
                 self.leave(*step, at);
+                self.forget_permissions(*step);
                 let state = self.session_mut(*step, *session)?;
                 state.in_flight = Some(Arc::clone(message));
                 state.purpose = *purpose;
@@ -140,6 +141,18 @@ impl Run {
                 }
                 self.enter(*step, if attached { Phase::Prompted } else { Phase::Finding }, at);
             }
+            Event::PermissionAsked {
+                step,
+                session,
+                request,
+            } => {
+                self.session_mut(*step, *session)?;
+                self.permission_asked(*step, fact.seq, request, at);
+            }
+            Event::PermissionAnswered {
+                step, asked, option, ..
+            } => self.permission_answered(*step, *asked, option, at),
+            Event::PermissionSettled { step, asked, .. } => self.permission_settled(*step, *asked, at),
             Event::Answered { step, answer, .. } => {
                 let state = self.step_mut(*step);
                 state.tries = 0;
@@ -240,8 +253,8 @@ impl Run {
             Next::Lease => Phase::Leasing,
             Next::Restart => Phase::Restarting,
             Next::Open => Phase::Opening,
-            Next::Send if attached => Phase::Prompted,
-            Next::Find | Next::Send | Next::Continue => Phase::Finding,
+            Next::Send | Next::Answer if attached => Phase::Prompted,
+            Next::Find | Next::Send | Next::Answer | Next::Continue => Phase::Finding,
             Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
         };
         self.pass_to(step, phase, at);
@@ -271,6 +284,7 @@ impl Run {
             return Err(format!("step {} ended before", step.0));
         }
         self.leave(step, at);
+        self.forget_permissions(step);
         self.close_session(step);
         // A cancelled step's session is kept: a resume looks for it again.
         if *end != StepEnd::Cancelled {
@@ -302,6 +316,9 @@ impl Run {
         let stopped_working = self.updated;
         for position in 0..self.steps.len() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let held_up =
+                self.steps[position].is_answering() && self.steps[position].phase != Phase::Prompted;
+            self.forget_permissions(step);
             let state = &mut self.steps[position];
             let Some(session) = state.session.as_deref_mut() else {
                 continue;
@@ -312,6 +329,12 @@ impl Run {
                     self.leave(step, stopped_working);
                     self.enter(step, Phase::Finding, at);
                 }
+                // It holds no place to look for its session in.
+                Phase::Ready | Phase::Asking(_) if held_up => {
+                    self.leave(step, stopped_working);
+                    self.step_mut(step).next = Next::Find;
+                    self.enter(step, Phase::Ready, at);
+                }
                 // Whether it was opened is not known: it is looked for, so that its identifier starts nothing twice.
                 Phase::Opening => self.pass_to(step, Phase::Finding, at),
                 Phase::Pending
@@ -321,6 +344,7 @@ impl Run {
                 | Phase::Finding
                 | Phase::Verifying
                 | Phase::Waiting(_)
+                | Phase::Asking(_)
                 | Phase::Closing(_)
                 | Phase::Committing(_)
                 | Phase::MergeQueued(_)
@@ -341,6 +365,12 @@ impl Run {
         };
         self.stage = Stage::Stopping { since, forced };
         for step in self.live.values().copied().collect::<Vec<_>>() {
+            self.drop_answers(step);
+            // It has a message to be cancelled.
+            if self.steps[step.position()].is_answering() && self.steps[step.position()].phase == Phase::Ready
+            {
+                self.pass_to(step, Phase::Asking(at), at);
+            }
             self.want_cancel(step);
         }
     }

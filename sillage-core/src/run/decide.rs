@@ -1,6 +1,7 @@
 //! Deciding: what follows from an input, and why. Changes nothing.
 
 mod ending;
+mod permission;
 mod schedule;
 mod session;
 mod work;
@@ -27,7 +28,7 @@ impl Run {
             events: Vec::new(),
         };
         match input {
-            Input::Command(command) => decision.command(*command)?,
+            Input::Command(command) => decision.command(command)?,
             Input::EngineStarted { pid } => decision.engine_started(*pid),
             _ if matches!(self.stage, Stage::Ended(_)) => {}
             Input::Tick => decision.tick(),
@@ -50,6 +51,20 @@ impl Run {
                 message,
                 error,
             } => decision.failed(*session, *message, error),
+            Input::PermissionAsked { session, request } => decision.permission_asked(*session, request),
+            Input::PermissionSettled {
+                session,
+                permission,
+                option,
+                by,
+            } => decision.permission_settled(*session, permission, option.as_deref(), *by),
+            Input::PermissionNotPassed {
+                session,
+                asked,
+                error,
+            } => {
+                decision.permission_not_passed(*session, *asked, error);
+            }
             Input::UsageCounted { session, usage } => decision.usage(*session, *usage),
             Input::Closed { session, result } => decision.closed(*session, result),
             Input::Verified { step, result } => decision.verified(*step, result),
@@ -74,7 +89,7 @@ impl Decision<'_> {
         self.events.push(event);
     }
 
-    fn command(&mut self, command: Command) -> Result<(), Refused> {
+    fn command(&mut self, command: &Command) -> Result<(), Refused> {
         match (command, self.run.stage) {
             (Command::Stop, Stage::Running) => self.say(Event::StopAsked { forced: false }),
             (Command::Stop, Stage::Stopping { forced: false, .. }) => {
@@ -82,6 +97,12 @@ impl Decision<'_> {
             }
             (Command::Stop, Stage::Stopping { forced: true, .. }) => {}
             (Command::Stop, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
+            (Command::AnswerPermission { asked, answer }, Stage::Running) => {
+                self.answer_permission(*asked, answer)?;
+            }
+            (Command::AnswerPermission { asked, .. }, Stage::Stopping { .. } | Stage::Ended(_)) => {
+                return Err(Refused::NoSuchPermission(*asked));
+            }
             (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
             (Command::Resume, Stage::Ended(end)) => {
                 if !self.run.can_resume() {
@@ -127,6 +148,7 @@ impl Decision<'_> {
         };
         let state = &self.run.steps[step.position()];
         if state.worktree().is_some() && state.session.is_some() {
+            self.cancel_permissions(step);
             self.say(Event::StepFailing { step, failure });
         } else {
             self.end(step, StepEnd::Failed(Box::new(failure)));

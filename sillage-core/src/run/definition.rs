@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folders::Folders;
 use crate::id::{RunId, StepIndex};
+use crate::policy::Protected;
 use crate::ports::runtime::PermissionPolicy;
 use crate::task::Task;
 
@@ -65,6 +66,9 @@ pub struct RunRepository {
 pub struct RunPolicy {
     /// What happens to agents' permission requests.
     pub permissions: PermissionPolicy,
+    /// Places of the program's own that agents neither read nor write: its data and its settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<PathBuf>,
     /// First wait after a temporary error.
     pub backoff_first: Duration,
     /// Longest wait after a temporary error, unless the provider asks for more.
@@ -87,6 +91,7 @@ impl Default for RunPolicy {
     fn default() -> Self {
         Self {
             permissions: PermissionPolicy::default(),
+            closed: Vec::new(),
             backoff_first: Duration::from_secs(30),
             backoff_most: Duration::from_secs(240),
             gate_retry: Duration::from_secs(15 * 60),
@@ -156,6 +161,20 @@ impl RunDefinition {
         Folders {
             read,
             write: self.folders.write.iter().map(moved).collect(),
+        }
+    }
+
+    /// The places that a step is kept out of whatever its folders grant, given its worktree: the program's own, and
+    /// the person's checkout where the step has a worktree of its own.
+    #[must_use]
+    pub fn protected_in(&self, worktree: Option<&Path>) -> Protected {
+        let checkout = self.repository.as_ref().filter(|_| worktree.is_some());
+        Protected {
+            closed: self.policy.closed.clone(),
+            kept: checkout
+                .map(|repository| repository.root.clone())
+                .into_iter()
+                .collect(),
         }
     }
 }

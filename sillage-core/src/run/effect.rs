@@ -47,6 +47,15 @@ pub enum Effect {
         /// The full reports of the agents upstream.
         files: Vec<ReportFile>,
     },
+    /// Tell a session what a person answered to a permission request.
+    AnswerPermission {
+        /// The session.
+        session: ClientSessionId,
+        /// The request's identifier in its session.
+        permission: String,
+        /// The option taken.
+        option: String,
+    },
     /// Look at a deliverable's files.
     Verify {
         /// The step's folder.
@@ -114,6 +123,15 @@ impl Run {
                 })
             }
             EffectKey::Send(step, _) => self.sending(step),
+            EffectKey::AnswerPermission(step, asked) => {
+                let session = self.step(step)?.session.as_deref()?;
+                let open = session.permissions.iter().find(|open| open.asked == asked)?;
+                Some(Effect::AnswerPermission {
+                    session: session.id(),
+                    permission: open.request.id.clone(),
+                    option: open.answer.clone()?,
+                })
+            }
             EffectKey::Verify(step) => Some(Effect::Verify {
                 folder: self
                     .definition

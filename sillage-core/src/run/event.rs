@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::definition::RunDefinition;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
-use crate::ports::runtime::{Answer, MessageRequest, OpenedSession, SessionRequest, Usage};
+use crate::ports::runtime::{
+    Answer, MessageRequest, OpenedSession, PermissionRequest, SessionRequest, Usage,
+};
 use crate::ports::workspace::{Committed, Hold, Worktree};
 use crate::report::Report;
 use crate::time::Timestamp;
@@ -146,6 +148,40 @@ pub enum Event {
         /// Identifier and text.
         message: Arc<MessageRequest>,
     },
+    /// The agent asks for a permission that the policy leaves to a person (A5). The fact's position names the request
+    /// from now on.
+    PermissionAsked {
+        /// The step.
+        step: StepIndex,
+        /// The session.
+        session: ClientSessionId,
+        /// What is asked.
+        request: Arc<PermissionRequest>,
+    },
+    /// A person answered; the agent is told next.
+    PermissionAnswered {
+        /// The step.
+        step: StepIndex,
+        /// The session.
+        session: ClientSessionId,
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// The option taken.
+        option: String,
+    },
+    /// The permission request is not open any more.
+    PermissionSettled {
+        /// The step.
+        step: StepIndex,
+        /// The session.
+        session: ClientSessionId,
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// The option that the agent was told; none: it was told `cancelled`.
+        option: Option<String>,
+        /// Who decided.
+        by: AnsweredBy,
+    },
     /// A message was answered.
     Answered {
         /// The step.
@@ -273,6 +309,9 @@ impl Event {
             | Event::SessionClosed { step, .. }
             | Event::UsageCounted { step, .. }
             | Event::MessagePlanned { step, .. }
+            | Event::PermissionAsked { step, .. }
+            | Event::PermissionAnswered { step, .. }
+            | Event::PermissionSettled { step, .. }
             | Event::Answered { step, .. }
             | Event::ReportFound { step, .. }
             | Event::ReportRefused { step, .. }
@@ -301,6 +340,18 @@ pub enum MessagePurpose {
     Correction,
     /// To go on after an interruption or a provider's failure, in the same session.
     Continuation,
+}
+
+/// Who decided on a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person.
+    Person,
+    /// The session's policy.
+    Policy,
+    /// Nobody: the message that it belonged to was cancelled or is over.
+    Cancel,
 }
 
 /// How a step ended.

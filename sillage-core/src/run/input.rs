@@ -1,9 +1,14 @@
 //! What the world tells a run. Inputs are neutral: whether they matter is for the run to decide.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
-use crate::ports::runtime::{Answer, FoundSession, OpenedSession, RuntimeError, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::event::AnsweredBy;
+use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::plain;
+use crate::ports::runtime::{Answer, FoundSession, OpenedSession, PermissionRequest, RuntimeError, Usage};
 use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 
 /// Something that may concern a run. Late, repeated or foreign ones yield nothing.
@@ -74,6 +79,33 @@ pub enum Input {
         /// How.
         error: RuntimeError,
     },
+    /// An agent asks for a permission that is left to a person.
+    PermissionAsked {
+        /// The session.
+        session: ClientSessionId,
+        /// What is asked.
+        request: Arc<PermissionRequest>,
+    },
+    /// A permission request is not open any more.
+    PermissionSettled {
+        /// The session.
+        session: ClientSessionId,
+        /// The request's identifier in its session.
+        permission: String,
+        /// The option taken; none: cancelled.
+        option: Option<String>,
+        /// Who decided.
+        by: AnsweredBy,
+    },
+    /// A person's answer could not be passed on.
+    PermissionNotPassed {
+        /// The session.
+        session: ClientSessionId,
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// Why.
+        error: RuntimeError,
+    },
     /// Usage of a session so far.
     UsageCounted {
         /// The session.
@@ -119,13 +151,32 @@ pub enum Input {
 }
 
 /// What a person may ask of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
     /// Stop; twice: at once (R4).
     Stop,
     /// Do again what did not succeed (R12).
     Resume,
+    /// Answer a permission request.
+    AnswerPermission {
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// With what.
+        answer: PermissionAnswer,
+    },
+}
+
+/// A person's answer to a permission request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionAnswer {
+    /// Let it be done, this once.
+    Allow,
+    /// Refuse it.
+    Deny,
+    /// One of the request's own options.
+    Option(String),
 }
 
 /// A command that makes no sense in the run's state.
@@ -138,6 +189,27 @@ pub enum Refused {
     /// It is under way.
     #[error("the run is under way")]
     UnderWay,
+    /// No such permission request waits for an answer.
+    #[error("no permission request {0} is open: it was answered or cancelled, or never asked")]
+    NoSuchPermission(Seq),
+    /// It was answered otherwise before.
+    #[error("permission request {asked} was answered before, with `{option}`")]
+    Answered {
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// The option taken.
+        option: String,
+    },
+    /// The agent offers no such option.
+    #[error("the agent offers no {wanted} for permission request {asked}: answer with one of {}", plain::list(.offered))]
+    NoSuchOption {
+        /// The position of the fact that it was asked.
+        asked: Seq,
+        /// What was wanted.
+        wanted: String,
+        /// The options that there are.
+        offered: Vec<String>,
+    },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]
     NothingLeft(&'static str),

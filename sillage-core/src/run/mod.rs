@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod input;
 mod outbox;
+mod permissions;
 mod phases;
 mod places;
 mod spent;
@@ -27,9 +28,12 @@ use std::sync::Arc;
 
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
-pub use event::{Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause};
-pub use input::{Command, Input, Refused};
+pub use event::{
+    AnsweredBy, Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause,
+};
+pub use input::{Command, Input, PermissionAnswer, Refused};
 pub use outbox::{EffectKey, Outbox};
+pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use spent::{Cost, Spent};
 pub use step::{Ledger, Phase, Step, StepSession, Wait, Work};
 pub use view::{PlaceLimit, RunView, StepView, WaitingFor};
@@ -69,6 +73,8 @@ pub struct Run {
     /// Steps on their way to an end, past their session's work.
     ending: u32,
     ended: u32,
+    /// Steps that wait for a person.
+    asking: u32,
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
 }
@@ -173,6 +179,7 @@ impl Run {
             live: HashMap::new(),
             ending: 0,
             ended: 0,
+            asking: 0,
             removing: 0,
         })
     }
@@ -306,9 +313,10 @@ impl Run {
         }
     }
 
-    /// Whether nothing is under way but dated waits.
+    /// Whether nothing is under way but waits.
     fn is_waiting(&self) -> bool {
-        self.outbox.is_empty() && self.steps.iter().any(|s| matches!(s.phase, Phase::Waiting(_)))
+        let waits = |step: &Step| matches!(step.phase, Phase::Waiting(_) | Phase::Asking(_));
+        self.outbox.is_empty() && self.steps.iter().any(waits)
     }
 
     /// The commit of the integration branch, once something was merged.
@@ -377,6 +385,7 @@ impl Run {
             finished: matches!(self.stage, Stage::Ended(_)),
             steps: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
             ended: self.ended,
+            asking: self.asking,
             last: self.last,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
+use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 
 /// Names one thing that ought to be going on outside. Doing it twice under the same key is doing it once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +18,8 @@ pub enum EffectKey {
     Find(StepIndex, ClientSessionId),
     /// A message is to be sent, and its answer waited for.
     Send(StepIndex, ClientMessageId),
+    /// A person's answer to the permission request asked at this position is to be passed on.
+    AnswerPermission(StepIndex, Seq),
     /// A deliverable's files are to be looked at.
     Verify(StepIndex),
     /// What a step left is to be committed.

@@ -23,6 +23,7 @@ impl Run {
         if let Some(session) = self.steps[step.position()].session.as_deref() {
             self.outbox.drop_key(EffectKey::Cancel(step, session.id()));
         }
+        self.drop_answers(step);
         let position = step.position();
         let state = &mut self.steps[position];
         if let Some(since) = state.working_since.take() {
@@ -42,6 +43,11 @@ impl Run {
             Phase::Waiting(wait) => {
                 let waited = at.since(wait.since);
                 state.ledger_mut().waited += waited;
+            }
+            Phase::Asking(since) => {
+                let waited = at.since(*since);
+                state.ledger_mut().waited += waited;
+                self.asking -= 1;
             }
             Phase::Leasing
             | Phase::Restarting
@@ -69,6 +75,7 @@ impl Run {
                 self.ending += 1
             }
             Phase::Waiting(wait) => state.timer = Some(wait.until),
+            Phase::Asking(_) => self.asking += 1,
             Phase::Leasing
             | Phase::Restarting
             | Phase::Opening
@@ -91,6 +98,7 @@ impl Run {
         if let Some(key) = self.effect_key(step) {
             self.outbox.want(key);
         }
+        self.want_answers(step);
         if matches!(self.stage, Stage::Stopping { .. }) {
             self.want_cancel(step);
         }
@@ -113,6 +121,7 @@ impl Run {
             Phase::Pending
             | Phase::Ready
             | Phase::Waiting(_)
+            | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::MergeQueued(_)
             | Phase::Ended(_) => None,
@@ -121,7 +130,7 @@ impl Run {
 
     pub(super) fn want_cancel(&mut self, step: StepIndex) {
         let state = &self.steps[step.position()];
-        if state.phase == Phase::Prompted
+        if matches!(state.phase, Phase::Prompted | Phase::Asking(_))
             && let Some(session) = state.session.as_deref()
         {
             self.outbox.want(EffectKey::Cancel(step, session.id()));
@@ -173,6 +182,7 @@ impl Run {
         if let Some(session) = state.session.as_deref_mut() {
             session.in_flight = None;
         }
+        self.forget_permissions(step);
     }
 
     pub(super) fn wait(&mut self, step: StepIndex, wait: Wait, resend: bool, at: Timestamp) {
@@ -187,6 +197,7 @@ impl Run {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::MergeQueued(_)
@@ -197,6 +208,7 @@ impl Run {
             },
         };
         self.leave(step, at);
+        self.forget_permissions(step);
         let state = self.step_mut(step);
         state.next = next;
         state.tries = state.tries.saturating_add(1);

@@ -13,12 +13,13 @@ pub(super) struct Places {
     /// Each step's model, by position.
     model: Vec<u32>,
     models: Vec<ModelPlaces>,
-    free: u32,
+    /// Below zero when a session that held no place went to work by itself: nothing starts until it is made up for.
+    free: i64,
 }
 
 #[derive(Debug, Clone)]
 struct ModelPlaces {
-    free: u32,
+    free: i64,
     ready: BTreeSet<(Reverse<u32>, u32)>,
 }
 
@@ -34,7 +35,7 @@ impl Places {
                     .limits
                     .models
                     .get(&agent.model)
-                    .map_or(u32::MAX, |n| n.get());
+                    .map_or(i64::from(u32::MAX), |n| i64::from(n.get()));
                 models.push(ModelPlaces {
                     free: limit,
                     ready: BTreeSet::new(),
@@ -51,7 +52,7 @@ impl Places {
             remaining,
             model,
             models,
-            free: definition.parallel.get(),
+            free: i64::from(definition.parallel.get()),
         }
     }
 
@@ -77,21 +78,19 @@ impl Places {
     }
 
     pub(super) fn take(&mut self, position: usize) {
-        self.free = self.free.saturating_sub(1);
-        let model = self.of(position);
-        model.free = model.free.saturating_sub(1);
+        self.free -= 1;
+        self.of(position).free -= 1;
     }
 
     pub(super) fn give_back(&mut self, position: usize) {
         self.free += 1;
-        let model = self.of(position);
-        model.free = model.free.saturating_add(1);
+        self.of(position).free += 1;
     }
 
     /// The steps that may start now, in order.
     pub(super) fn startable(&self) -> Vec<usize> {
         let mut free = self.free;
-        if free == 0 || self.models.iter().all(|m| m.ready.is_empty()) {
+        if free <= 0 || self.models.iter().all(|m| m.ready.is_empty()) {
             return Vec::new();
         }
         // One head a model, each in order: the best of the heads is the best of all.
@@ -99,7 +98,11 @@ impl Places {
             .models
             .iter()
             .map(|model| {
-                let mut rest = model.ready.iter().copied().take(model.free as usize);
+                let mut rest = model
+                    .ready
+                    .iter()
+                    .copied()
+                    .take(usize::try_from(model.free).unwrap_or(0));
                 (rest.next(), rest)
             })
             .collect();
@@ -119,6 +122,6 @@ impl Places {
 
     /// Which limit keeps a ready step from starting: the model's name's limit, else the run's.
     pub(super) fn model_is_full(&self, position: usize) -> bool {
-        self.models[self.model[position] as usize].free == 0
+        self.models[self.model[position] as usize].free <= 0
     }
 }

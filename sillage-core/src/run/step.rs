@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
+use super::permissions::OpenPermission;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId};
 use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
@@ -32,6 +33,9 @@ pub enum Phase {
     Verifying,
     /// It waits for a date and holds no place.
     Waiting(Box<Wait>),
+    /// Its session, in the middle of a message, waits for a person to answer a permission request, since then. It holds
+    /// no place.
+    Asking(Timestamp),
     /// It is over; its session is being closed so that its work can be committed.
     Closing(StepEnd),
     /// It is over; what it left is being committed.
@@ -58,6 +62,7 @@ impl Phase {
             Phase::Pending
             | Phase::Ready
             | Phase::Waiting(_)
+            | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::MergeQueued(_)
@@ -97,6 +102,8 @@ pub(super) enum Next {
     Send,
     /// Go on in the same session with a new message.
     Continue,
+    /// Tell its session, which is in the middle of a message, what a person answered.
+    Answer,
 }
 
 /// A step of a run.
@@ -134,6 +141,8 @@ pub struct StepSession {
     /// Whether any message was planned in it.
     pub(super) prompted: bool,
     pub(super) usage: Usage,
+    /// Permission requests that wait for a person, or whose answer is on its way.
+    pub(super) permissions: Vec<OpenPermission>,
 }
 
 impl StepSession {
@@ -146,6 +155,7 @@ impl StepSession {
             purpose: MessagePurpose::Mission,
             prompted: false,
             usage: Usage::default(),
+            permissions: Vec::new(),
         }
     }
 
@@ -197,9 +207,9 @@ pub struct Ledger {
     pub earlier_usage: Usage,
     /// Usage of its last session, once that is over.
     pub last_usage: Usage,
-    /// Time spent in dated waits.
+    /// Time spent waiting, for a date or for a person.
     pub waited: Duration,
-    /// Dated waits.
+    /// Waits, for a date or for a person.
     pub waits: u32,
     /// The faults of its last refused report.
     pub faults: Vec<Fault>,
@@ -251,7 +261,7 @@ impl Step {
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
             Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
-            Phase::Waiting(_) => "waiting",
+            Phase::Waiting(_) | Phase::Asking(_) => "waiting",
             Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => "merging",
             Phase::Ended(StepEnd::Complete) => "complete",
             Phase::Ended(StepEnd::Partial) => "partial",
@@ -313,17 +323,31 @@ impl Step {
                 .map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Time spent in dated waits, up to `now`.
+    /// Time spent waiting for a date or for a person, up to `now`.
     #[must_use]
     pub fn waited(&self, now: Timestamp) -> Duration {
         let over = self
             .ledger
             .as_deref()
             .map_or(Duration::ZERO, |ledger| ledger.waited);
-        if let Phase::Waiting(wait) = &self.phase {
-            return over + now.since(wait.since);
-        }
-        over
+        let since = match &self.phase {
+            Phase::Waiting(wait) => wait.since,
+            Phase::Asking(since) => *since,
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => return over,
+        };
+        over + now.since(since)
     }
 
     /// Usage of all its sessions, as far as known.
@@ -336,6 +360,26 @@ impl Step {
             None => ledger.map_or(Usage::default(), |l| l.last_usage),
         };
         added(earlier, last)
+    }
+
+    /// Whether its session has a message in hand: being answered, or held up by a person's answer.
+    pub(super) fn is_answering(&self) -> bool {
+        match self.phase {
+            Phase::Prompted | Phase::Asking(_) => true,
+            Phase::Ready => self.next == Next::Answer,
+            Phase::Pending
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_)
+            | Phase::Ended(_) => false,
+        }
     }
 
     /// Whether what follows may run: it is complete or partial, and nothing stands in the way (W18).

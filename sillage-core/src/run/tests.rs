@@ -1,6 +1,7 @@
 //! The machine against a small scripted world, without IO.
 
 mod anything;
+mod permissions;
 pub(crate) mod world;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::event::{StepEnd, WaitCause};
+use super::permissions::PermissionView;
 use super::spent::Spent;
 use super::step::Phase;
 use super::{Run, Stage};
@@ -33,6 +34,8 @@ pub struct RunView {
     pub updated: Timestamp,
     /// What all its steps spent.
     pub usage: Spent,
+    /// Permission requests that wait for a person, the oldest first.
+    pub permissions: Vec<PermissionView>,
     /// Its steps, in the order of the definition.
     pub steps: Vec<StepView>,
 }
@@ -61,7 +64,7 @@ pub struct StepView {
     /// Time that its sessions spent answering.
     #[serde(rename = "worked_ms", serialize_with = "crate::time::as_millis")]
     pub worked: Duration,
-    /// Time spent in dated waits; not part of the time worked (R10).
+    /// Time spent waiting for a date or for a person; not part of the time worked (R10).
     #[serde(rename = "waited_ms", serialize_with = "crate::time::as_millis")]
     pub waited: Duration,
     /// Times that its report went back to it.
@@ -105,6 +108,13 @@ pub enum WaitingFor {
         /// The provider's words.
         words: String,
     },
+    /// A person's answer (A5).
+    Person {
+        /// Since when.
+        since: Timestamp,
+        /// What is asked, the oldest first.
+        requests: Vec<PermissionView>,
+    },
     /// Its turn to be merged.
     Merge,
 }
@@ -120,6 +130,14 @@ impl fmt::Display for WaitingFor {
                 cause, until, words, ..
             } => {
                 write!(f, "{} until {until}: {}", cause.word(), plain::line(words))
+            }
+            WaitingFor::Person { requests, .. } => {
+                f.write_str("a person")?;
+                let asked: Vec<String> = requests.iter().map(ToString::to_string).collect();
+                if !asked.is_empty() {
+                    write!(f, ": {}", asked.join("; "))?;
+                }
+                Ok(())
             }
             WaitingFor::Merge => f.write_str("its turn to be merged"),
         }
@@ -170,6 +188,10 @@ impl Run {
                 until: wait.until,
                 words: wait.words.clone(),
             }),
+            Phase::Asking(since) => Some(WaitingFor::Person {
+                since: *since,
+                requests: self.permissions_of(step),
+            }),
             Phase::MergeQueued(_) => Some(WaitingFor::Merge),
             Phase::Leasing
             | Phase::Restarting
@@ -214,6 +236,7 @@ impl RunView {
             launched: run.launched(),
             updated: run.updated(),
             usage,
+            permissions: run.permissions(),
             steps,
         }
     }
@@ -323,6 +346,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Prompted | Phase::Verifying if corrected => '↻',
         Phase::Prompted | Phase::Verifying => '●',
         Phase::Waiting(_) => '…',
+        Phase::Asking(_) => '?',
         Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => '→',
         Phase::Ended(StepEnd::Complete) => '✓',
         Phase::Ended(StepEnd::Partial) => '◐',

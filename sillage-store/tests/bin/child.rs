@@ -178,6 +178,7 @@ fn summary(run: &RunId) -> RunSummary {
         finished: false,
         steps: 1,
         ended: 0,
+        asking: 0,
         last: Seq(0),
     }
 }

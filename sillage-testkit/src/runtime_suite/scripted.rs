@@ -72,6 +72,7 @@ impl Stage for ScriptedStage {
                 read: Vec::new(),
                 write: vec!["/nowhere".into()],
             },
+            protected: Default::default(),
             permissions,
             autocompact_tokens: None,
         }

@@ -77,6 +77,8 @@ impl Reply {
         let request = PermissionRequest {
             id: id.to_owned(),
             title: title.to_owned(),
+            kind: None,
+            paths: Vec::new(),
             options: vec![option("allow", "allow_once"), option("reject", "reject_once")],
         };
         Reply::Permission {

@@ -12,6 +12,7 @@ fn request(permissions: PermissionPolicy) -> SessionRequest {
         effort: "low".to_owned(),
         workspace: "/w".into(),
         filesystem_scope: Folders::default(),
+        protected: Default::default(),
         permissions,
         autocompact_tokens: None,
     }

@@ -6,6 +6,7 @@ mod agents;
 mod boxes;
 mod git;
 mod live;
+mod permissions;
 mod processes;
 mod refusals;
 mod reports;

@@ -8,13 +8,16 @@ use std::sync::Arc;
 use super::*;
 use crate::fault::{Fault, FaultCode};
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
-use crate::ports::runtime::{Answer, MessageRequest, OpenedSession, SessionRequest, StopReason, Usage};
+use crate::ports::runtime::{
+    Answer, MessageRequest, OpenedSession, PermissionOption, PermissionRequest, SessionRequest, StopReason,
+    Usage,
+};
 use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{
     Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
 };
 use crate::run::tests::world;
-use crate::run::{Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, WaitCause};
+use crate::run::{AnsweredBy, Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, WaitCause};
 use crate::time::Timestamp;
 
 /// `number kind hexadecimal-bytes`, one event a line. Lines are added, never changed: each was in somebody's store.
@@ -38,7 +41,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 30, "{kinds:?}");
+    assert_eq!(kinds.len(), 33, "{kinds:?}");
 }
 
 #[test]
@@ -248,6 +251,51 @@ fn samples() -> Vec<Recorded> {
             step,
             holds: vec![Hold::Files(vec!["a".into()]), Hold::Commits(2), Hold::Process(3)],
         },
+        Event::PermissionAsked {
+            step,
+            session,
+            request: Arc::new(PermissionRequest {
+                id: "p1".into(),
+                title: "Write a".into(),
+                kind: Some("edit".into()),
+                paths: vec!["/repo/a".into()],
+                options: vec![PermissionOption {
+                    id: "allow".into(),
+                    name: "Allow".into(),
+                    kind: "allow_once".into(),
+                }],
+            }),
+        },
+        Event::PermissionAnswered {
+            step,
+            session,
+            asked: Seq(33),
+            option: "allow".into(),
+        },
+        Event::PermissionSettled {
+            step,
+            session,
+            asked: Seq(33),
+            option: Some("allow".into()),
+            by: AnsweredBy::Person,
+        },
+        Event::PermissionSettled {
+            step,
+            session,
+            asked: Seq(33),
+            option: None,
+            by: AnsweredBy::Cancel,
+        },
+        Event::SessionPlanned {
+            step,
+            request: Arc::new(SessionRequest {
+                protected: crate::policy::Protected {
+                    closed: vec!["/data".into()],
+                    kept: vec!["/repo".into()],
+                },
+                ..request(session)
+            }),
+        },
     ];
     events
         .into_iter()
@@ -270,6 +318,7 @@ fn request(session: ClientSessionId) -> SessionRequest {
             read: vec!["/docs".into()],
             write: vec!["/data/wt".into()],
         },
+        protected: Default::default(),
         permissions: crate::ports::runtime::PermissionPolicy::AllowInFolders,
         autocompact_tokens: Some(300_000),
     }

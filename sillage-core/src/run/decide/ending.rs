@@ -16,6 +16,7 @@ impl Decision<'_> {
             // A stop leaves what follows as it is, to be resumed.
             StepEnd::Cancelled => true,
         };
+        self.cancel_permissions(step);
         self.say(Event::StepEnded { step, end });
         if !lets_follow {
             self.end_descendants(step);
@@ -66,13 +67,14 @@ impl Decision<'_> {
         live.sort_unstable();
         for step in live {
             let phase = &run.steps[step.position()].phase;
-            at_work |= phase.holds_place();
+            let answering = phase.holds_place() || matches!(phase, Phase::Asking(_));
+            at_work |= answering;
             // What answers nothing yet has nothing to end in peace.
             let idle = matches!(
                 phase,
                 Phase::Waiting(_) | Phase::Ready | Phase::Opening | Phase::Finding
             );
-            if idle || (forced && phase.holds_place()) {
+            if idle || (forced && answering) {
                 self.end(step, StepEnd::Cancelled);
             }
         }

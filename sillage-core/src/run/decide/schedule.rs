@@ -73,7 +73,13 @@ impl Decision<'_> {
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }
-            Next::Lease | Next::Restart | Next::Open | Next::Find | Next::Send | Next::Continue => {
+            Next::Lease
+            | Next::Restart
+            | Next::Open
+            | Next::Find
+            | Next::Send
+            | Next::Answer
+            | Next::Continue => {
                 self.say(Event::StepStarted { step });
             }
         }
@@ -136,6 +142,7 @@ fn session_request(
         effort: agent.effort.clone(),
         workspace: definition.folder_in(path),
         filesystem_scope,
+        protected: definition.protected_in(path),
         permissions: definition.policy.permissions,
         autocompact_tokens: definition.policy.autocompact_tokens,
     }

@@ -140,7 +140,7 @@ impl Decision<'_> {
             (None, Some(session)) => session.in_flight.is_some(),
             (_, None) => false,
         };
-        if state.phase == Phase::Prompted && concerns {
+        if state.is_answering() && concerns {
             self.setback(step, error, false);
         }
     }
@@ -223,7 +223,7 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
-        if state.phase != Phase::Prompted || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
+        if !state.is_answering() || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
             return;
         }
         self.say(Event::Answered {

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::world::{Reply, World, report, task};
 use crate::id::StepIndex;
 use crate::ports::runtime::{RuntimeError, StopReason};
-use crate::run::{Event, Run, RunDefinition, StepEnd};
+use crate::run::{Event, PermissionAnswer, Run, RunDefinition, StepEnd};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// A graph whose links go from a lower to a higher agent, limits, and what each agent answers in turn.
 fn story() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     let links = prop::collection::btree_set((0usize..7, 1usize..8), 0..14);
-    let answers = prop::collection::vec(prop::collection::vec(0u8..8, 0..5), 8);
+    let answers = prop::collection::vec(prop::collection::vec(0u8..11, 0..5), 8);
     (1usize..=8, links, 1u32..4, any::<bool>(), answers).prop_map(
         |(agents, links, parallel, repository, answers)| {
             let names = &NAMES[..agents];
@@ -35,6 +35,7 @@ fn story() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
 
 fn world(definition: &RunDefinition, answers: &[Vec<u8>]) -> World {
     let mut world = World::new(definition.clone());
+    world.person = Some(PermissionAnswer::Allow);
     for (name, answers) in NAMES.iter().zip(answers) {
         world.script(name, answers.iter().map(|kind| reply(*kind)));
     }
@@ -57,6 +58,8 @@ fn reply(kind: u8) -> Reply {
             words: words(),
             resets_at: None,
         }),
+        8 => Reply::Ask("p1"),
+        9 => Reply::AskToo("p1", Box::new(Reply::AskToo("p2", Box::new(Reply::Ask("p3"))))),
         _ => Reply::text(&report("complete")),
     }
 }
@@ -68,6 +71,7 @@ fn hold(run: &Run, world: &World) {
     assert!(world.most_at_work <= run.definition().parallel.get() as usize);
     assert!(run.outbox().is_empty(), "nothing is left to do");
     world.no_identifier_twice();
+    world.nothing_granted_in_silence();
     let mut ended = vec![0; run.steps().len()];
     for fact in &world.log {
         if let Event::StepEnded { step, .. } = &fact.event {

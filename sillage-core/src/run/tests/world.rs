@@ -8,11 +8,13 @@ use crate::folders::Folders;
 use crate::id::{ClientMessageId, ClientSessionId, RunId};
 use crate::ports::Ids;
 use crate::ports::runtime::{
-    Answer, FoundSession, MessageFate, OpenedSession, RuntimeError, StopReason, Usage,
+    Answer, FoundSession, MessageFate, OpenedSession, PermissionOption, PermissionRequest, RuntimeError,
+    StopReason, Usage,
 };
 use crate::ports::workspace::{Committed, DiffStat, MergeOutcome, Removal, Restarted, Worktree};
 use crate::run::{
-    Command, Effect, EffectKey, Event, Input, Recorded, Run, RunDefinition, RunPolicy, RunRepository,
+    AnsweredBy, Command, Effect, EffectKey, Event, Input, PermissionAnswer, Recorded, Run, RunDefinition,
+    RunPolicy, RunRepository,
 };
 use crate::task::{AgentDefinition, AgentKind, FolderLists, Limits, Link, Port, Task, WorktreeWish};
 use crate::time::Timestamp;
@@ -23,6 +25,10 @@ pub(crate) enum Reply {
     Answer(String, StopReason),
     Error(RuntimeError),
     Silence,
+    /// Asks a person for a permission under this identifier, then goes on with the next reply.
+    Ask(&'static str),
+    /// Asks, and goes on without waiting.
+    AskToo(&'static str, Box<Reply>),
 }
 
 impl Reply {
@@ -127,6 +133,26 @@ impl RunDefinition {
     }
 }
 
+/// News of a permission request with the options `allow` and `reject`.
+pub(crate) fn asked(session: ClientSessionId, id: &str) -> Input {
+    let option = |id: &str| PermissionOption {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        kind: format!("{id}_once"),
+    };
+    let request = PermissionRequest {
+        id: id.to_owned(),
+        title: format!("Write {id}"),
+        kind: Some("edit".to_owned()),
+        paths: vec![format!("/repo/{id}").into()],
+        options: vec![option("allow"), option("reject")],
+    };
+    Input::PermissionAsked {
+        session,
+        request: Arc::new(request),
+    }
+}
+
 pub(crate) struct World {
     pub(crate) definition: RunDefinition,
     scripts: HashMap<String, VecDeque<Reply>>,
@@ -151,6 +177,14 @@ pub(crate) struct World {
     pub(crate) merged: Vec<String>,
     pub(crate) conflicts: Vec<String>,
     pub(crate) missing: Vec<Vec<PathBuf>>,
+    /// Permission requests that are open in their session, with the message they belong to.
+    asking: Vec<(ClientSessionId, &'static str, ClientMessageId)>,
+    /// News that the world has and has not told yet.
+    due: VecDeque<Input>,
+    /// What agents were told: session, request, option; none: cancelled.
+    pub(crate) told: Vec<(ClientSessionId, &'static str, Option<String>)>,
+    /// What a person answers to each request that is open when nothing else goes on; none: nobody is there.
+    pub(crate) person: Option<PermissionAnswer>,
 }
 
 impl World {
@@ -175,6 +209,10 @@ impl World {
             merged: vec![],
             conflicts: vec![],
             missing: vec![],
+            asking: vec![],
+            due: VecDeque::new(),
+            told: vec![],
+            person: None,
         }
     }
 
@@ -221,6 +259,10 @@ impl World {
             if self.log.len() >= length || run.end().is_some() {
                 return;
             }
+            if let Some(news) = self.due.pop_front() {
+                self.turn(run, vec![news]);
+                continue;
+            }
             self.done.retain(|key| run.outbox().contains(key));
             let mut wanted: Vec<EffectKey> = run
                 .outbox()
@@ -229,7 +271,17 @@ impl World {
                 .collect();
             wanted.sort();
             let Some(key) = wanted.first().copied() else {
-                return;
+                let open = run.permissions().into_iter().next();
+                let (Some(open), Some(answer)) = (open, self.person.clone()) else {
+                    return;
+                };
+                let asked = open.id.asked;
+                self.now = self.now.plus(std::time::Duration::from_secs(10));
+                self.turn(
+                    run,
+                    vec![Input::Command(Command::AnswerPermission { asked, answer })],
+                );
+                continue;
             };
             let effect = run.effect(key).unwrap();
             if let Some(input) = self.carry_out(run, key, effect) {
@@ -280,9 +332,7 @@ impl World {
             let effect = run.effect(key).unwrap();
             let _ = self.carry_out(&run, key, effect);
         }
-        self.open.clear();
-        self.done.clear();
-        self.ids = Box::new(ids(2));
+        self.lose_processes();
         self.turn(&mut run, vec![Input::EngineStarted { pid: 2 }]);
         self.go_on(run)
     }
@@ -364,36 +414,48 @@ impl World {
                 })
             }
             (EffectKey::Send(_, id), Effect::Send { session, message, .. }) => {
+                if self.has_in_hand(id) {
+                    return None; // accepted before
+                }
                 let agent = self.open.get(&session).cloned()?;
                 self.texts.push(message.text.clone());
                 self.sent.push((id, agent.clone()));
-                let default = || Reply::text(&report("complete"));
-                let reply = self
-                    .scripts
-                    .get_mut(&agent)
-                    .and_then(VecDeque::pop_front)
-                    .unwrap_or_else(default);
-                match reply {
-                    Reply::Silence => None,
-                    Reply::Error(error) => Some(Input::Failed {
+                let reply = self.next_reply(&agent);
+                self.play(session, id, reply);
+                self.due.pop_front()
+            }
+            (
+                EffectKey::AnswerPermission(_, asked),
+                Effect::AnswerPermission {
+                    session,
+                    permission,
+                    option,
+                },
+            ) => {
+                let mut open = self.asking.iter();
+                let Some(open) = open.position(|(of, id, _)| *of == session && *id == permission) else {
+                    let words = "no such request is open".to_owned();
+                    let error = RuntimeError::Permanent { words };
+                    return Some(Input::PermissionNotPassed {
                         session,
-                        message: Some(id),
+                        asked,
                         error,
-                    }),
-                    Reply::Answer(text, stop) => {
-                        self.history.insert(session, (id, text.clone()));
-                        let answer = Answer {
-                            text,
-                            stop,
-                            usage: Usage::default(),
-                        };
-                        Some(Input::Answered {
-                            session,
-                            message: id,
-                            answer,
-                        })
-                    }
+                    });
+                };
+                let (_, id, message) = self.asking.remove(open);
+                self.told.push((session, id, Some(option.clone())));
+                self.due.push_back(Input::PermissionSettled {
+                    session,
+                    permission,
+                    option: Some(option),
+                    by: AnsweredBy::Person,
+                });
+                if !self.asking.iter().any(|(of, ..)| *of == session) {
+                    let agent = self.open[&session].clone();
+                    let reply = self.next_reply(&agent);
+                    self.play(session, message, reply);
                 }
+                self.due.pop_front()
             }
             (EffectKey::Verify(step), Effect::Verify { .. }) => {
                 let missing = if self.missing.is_empty() {
@@ -433,12 +495,31 @@ impl World {
                     result: Ok(MergeOutcome::Merged(tip)),
                 })
             }
-            (EffectKey::Cancel(..), Effect::Cancel(_)) => {
+            (EffectKey::Cancel(_, session), Effect::Cancel(_)) => {
                 self.cancelled += 1;
-                None
+                let open: Vec<_> = self.asking.extract_if(.., |(of, ..)| *of == session).collect();
+                let message = open.first().map(|(_, _, message)| *message);
+                for (_, id, _) in open {
+                    self.told.push((session, id, None));
+                    self.due.push_back(Input::PermissionSettled {
+                        session,
+                        permission: id.to_owned(),
+                        option: None,
+                        by: AnsweredBy::Cancel,
+                    });
+                }
+                if let Some(message) = message {
+                    self.play(
+                        session,
+                        message,
+                        Reply::Answer(String::new(), StopReason::Cancelled),
+                    );
+                }
+                self.due.pop_front()
             }
             (EffectKey::Close(_, session), Effect::Close(_)) => {
                 self.open.remove(&session);
+                self.asking.retain(|(of, ..)| *of != session);
                 Some(Input::Closed {
                     session,
                     result: Ok(()),
@@ -450,6 +531,68 @@ impl World {
             }),
             (key, effect) => panic!("{key:?} asks for {effect:?}"),
         }
+    }
+
+    /// The engine died, and with it every process that it had started.
+    pub(crate) fn lose_processes(&mut self) {
+        self.open.clear();
+        self.asking.clear();
+        self.due.clear();
+        self.done.clear();
+        self.ids = Box::new(ids(2));
+    }
+
+    /// An agent takes back what it asked, and does not say so.
+    pub(crate) fn withdraw(&mut self) {
+        self.asking.clear();
+    }
+
+    fn next_reply(&mut self, agent: &str) -> Reply {
+        let scripted = self.scripts.get_mut(agent).and_then(VecDeque::pop_front);
+        scripted.unwrap_or_else(|| Reply::text(&report("complete")))
+    }
+
+    /// Whether the message was accepted and its answer is to come.
+    fn has_in_hand(&self, message: ClientMessageId) -> bool {
+        self.asking.iter().any(|(_, _, of)| *of == message)
+            || self.due.iter().any(|news| {
+                matches!(news, Input::Answered { message: of, .. } | Input::Failed { message: Some(of), .. }
+                    if *of == message)
+            })
+    }
+
+    /// What an agent does: as news that is due.
+    fn play(&mut self, session: ClientSessionId, message: ClientMessageId, reply: Reply) {
+        let news = match reply {
+            Reply::Silence => return,
+            Reply::Ask(id) => {
+                self.asking.push((session, id, message));
+                asked(session, id)
+            }
+            Reply::AskToo(id, next) => {
+                self.asking.push((session, id, message));
+                self.due.push_back(asked(session, id));
+                return self.play(session, message, *next);
+            }
+            Reply::Error(error) => Input::Failed {
+                session,
+                message: Some(message),
+                error,
+            },
+            Reply::Answer(text, stop) => {
+                self.history.insert(session, (message, text.clone()));
+                Input::Answered {
+                    session,
+                    message,
+                    answer: Answer {
+                        text,
+                        stop,
+                        usage: Usage::default(),
+                    },
+                }
+            }
+        };
+        self.due.push_back(news);
     }
 
     pub(crate) fn prompted_order(&self) -> Vec<&str> {
@@ -485,6 +628,25 @@ impl World {
         let mut seen = HashSet::new();
         for (message, agent) in &self.sent {
             assert!(seen.insert(*message), "a message to {agent} was sent twice");
+        }
+    }
+
+    /// C13: whatever an agent was let do, a person had answered that very request.
+    pub(crate) fn nothing_granted_in_silence(&self) {
+        for (session, permission, option) in &self.told {
+            let Some(option) = option else { continue };
+            let mut asked = self.log.iter().filter_map(|fact| {
+                let is = matches!(&fact.event, Event::PermissionAsked { session: of, request, .. }
+                    if of == session && request.id == *permission);
+                is.then_some(fact.seq)
+            });
+            let answered = asked.any(|position| {
+                self.log.iter().any(|fact| {
+                    matches!(&fact.event, Event::PermissionAnswered { asked, option: with, .. }
+                        if *asked == position && with == option)
+                })
+            });
+            assert!(answered, "{permission} of {session} was granted in silence");
         }
     }
 }
