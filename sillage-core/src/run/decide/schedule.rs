@@ -73,7 +73,16 @@ impl Decision<'_> {
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }
-            Next::Lease | Next::Restart | Next::Open | Next::Find | Next::Send | Next::Continue => {
+            Next::Resolve if session.is_some_and(|s| s.attached) => {
+                self.plan_message(step, MessagePurpose::Conflict, None);
+            }
+            Next::Lease
+            | Next::Restart
+            | Next::Open
+            | Next::Find
+            | Next::Send
+            | Next::Continue
+            | Next::Resolve => {
                 self.say(Event::StepStarted { step });
             }
         }
