@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use super::checkout::{Checkout, FileStamp};
 use crate::plain;
 
 /// Makes worktrees, commits and merges. Each call is idempotent by what it names, so that repeating it after a
@@ -75,6 +76,13 @@ pub trait Workspace: Send + Sync {
         run: &str,
         step: &str,
     ) -> Result<Option<String>, WorkspaceError>;
+
+    /// The person's checkout as it stands: the files that git takes for changed or new, ignored ones aside, and those
+    /// of `also`. Nothing is written there, not even the index's knowledge of which files are unchanged.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn checkout(&self, repository: &Path, also: &[PathBuf]) -> Result<Checkout, WorkspaceError>;
 
     /// A fresh folder with the files of a commit, in a git worktree of its own on no branch, for a run's check. What
     /// an earlier call for the same run left is removed first.

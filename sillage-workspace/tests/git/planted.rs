@@ -153,6 +153,17 @@ async fn do_everything(sandbox: &Sandbox) {
     assert!(matches!(merged, MergeOutcome::Merged(_)));
     let conflict = workspace.merge(&sandbox.merge_of(&two.tip)).await.unwrap();
     assert_eq!(conflict, MergeOutcome::Conflict(vec!["README".to_owned()]));
+    let wish = sandbox.merge_of(&two.tip);
+    let begun = workspace.begin_merge(&b, &wish).await.unwrap();
+    assert_eq!(begun.files, ["README"]);
+    assert_eq!(workspace.unresolved(&b, &begun.files).await.unwrap(), ["README"]);
+    workspace.abandon_merge(&b, &two.tip, "r1", "b").await.unwrap();
+    workspace.checkout(&sandbox.at("repo"), &[]).await.unwrap();
+    workspace
+        .check_folder(&sandbox.at("repo"), "r1", &one.tip)
+        .await
+        .unwrap();
+    workspace.clear_check(&sandbox.at("repo"), "r1").await.unwrap();
     assert_eq!(
         workspace
             .diff(&sandbox.at("repo"), &one.tip, &two.tip)
