@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod document;
+pub mod environment;
 pub mod fault;
 pub mod folders;
 pub mod graph;

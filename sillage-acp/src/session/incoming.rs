@@ -146,6 +146,7 @@ impl Actor {
             id,
             title: call.facts.title.clone(),
             status: call.status.clone(),
+            locations: call.facts.locations.clone(),
         };
         if !known || before != (call.status.clone(), call.facts.title.clone()) {
             self.log.push(news);
@@ -161,6 +162,7 @@ impl Actor {
                     id,
                     title: call.facts.title,
                     status,
+                    locations: call.facts.locations,
                 });
             }
         }

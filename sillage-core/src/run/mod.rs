@@ -39,7 +39,7 @@ pub use input::{Command, Input, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
-pub use stray::{StraySeen, StraySign, StrayWrite};
+pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
 pub use view::{CheckView, ConflictView, PlaceLimit, RunView, StepView, WaitingFor};
 pub use worktrees::worktrees;
 

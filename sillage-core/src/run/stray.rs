@@ -70,7 +70,30 @@ pub struct StraySeen {
     pub cut: bool,
 }
 
+/// Where the person's checkout is that a step with a worktree of its own must leave alone, and the file for how it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckoutWatch {
+    /// The person's working tree.
+    pub repository: PathBuf,
+    /// A file of the run.
+    pub file: PathBuf,
+}
+
 impl Run {
+    /// What to watch while the step is at work; none: it works in the person's folder by right.
+    #[must_use]
+    pub fn checkout_watch(&self, step: StepIndex) -> Option<CheckoutWatch> {
+        let repository = self.definition.repository.as_ref()?;
+        self.step(step)?.worktree()?;
+        Some(CheckoutWatch {
+            repository: repository.root.clone(),
+            file: self
+                .definition
+                .step_files(&self.agent(step).id)
+                .join("checkout.json"),
+        })
+    }
+
     /// Whose the changes are likely to be. What no tool call names is left out where an agent without a worktree was
     /// at work at the same time, for that one works in the checkout by right.
     pub(super) fn attribute(&self, step: StepIndex, seen: &StraySeen) -> Vec<StrayWrite> {

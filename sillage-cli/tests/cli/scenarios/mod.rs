@@ -2,6 +2,8 @@
 //! repository, a real store, and an agent that plays a script. Names begin with the scenario's
 //! number; those that belong to none are named for what they show, with the requirement in a comment.
 
+mod checks;
+mod conflicts;
 mod git;
 mod live;
 mod processes;
@@ -9,5 +11,6 @@ mod refusals;
 mod reports;
 mod resume;
 mod stage;
+mod strays;
 
 use stage::{Stage, eventually};
