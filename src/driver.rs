@@ -216,6 +216,7 @@ impl Driver {
             runtime: Arc::clone(&self.engine.runtime),
             clock: Arc::clone(&self.engine.clock),
             feed: self.feed.clone(),
+            files: Arc::clone(&self.files),
             sender: self.sender.clone(),
         };
         if let Some(earlier) = self.pumps.insert(session, tokio::spawn(pump.run())) {
@@ -240,9 +241,9 @@ impl Driver {
         let Some(Some(task)) = self.begun.remove(&key) else {
             return;
         };
-        // A session that is no longer wanted is closed next: nothing may go on opening it. The rest is safe to
-        // finish, and safer than to be cut.
-        if matches!(key, EffectKey::Open(..) | EffectKey::Find(..)) {
+        // A session that is no longer wanted is closed next: nothing may go on opening it. A check that is no longer
+        // wanted was stopped. The rest is safe to finish, and safer than to be cut.
+        if matches!(key, EffectKey::Open(..) | EffectKey::Find(..) | EffectKey::Check) {
             task.abort();
         }
     }
@@ -255,9 +256,15 @@ impl Driver {
             let Some(effect) = self.run.effect(key) else {
                 continue;
             };
+            let watch = match key {
+                EffectKey::Open(step, _) | EffectKey::Find(step, _) | EffectKey::Commit(step) => {
+                    self.run.checkout_watch(step)
+                }
+                _ => None,
+            };
             let (engine, sender, files) = (self.engine.clone(), self.sender.clone(), Arc::clone(&self.files));
             let task = tokio::spawn(async move {
-                let input = effects::carry_out(&engine, &files, key, effect).await;
+                let input = effects::carry_out(&engine, &files, watch, key, effect).await;
                 // The driver is gone: whoever takes the run up does it again.
                 let _ = sender.send(Message::Done(key, input));
             });
@@ -271,7 +278,7 @@ impl Driver {
             pump.abort();
         }
         for (key, task) in self.begun.drain() {
-            if let (EffectKey::Open(..) | EffectKey::Find(..), Some(task)) = (key, task) {
+            if let (EffectKey::Open(..) | EffectKey::Find(..) | EffectKey::Check, Some(task)) = (key, task) {
                 task.abort();
             }
         }

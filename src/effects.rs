@@ -4,17 +4,21 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join;
 use sillage_core::id::StepIndex;
 use sillage_core::ports::runtime::RuntimeError;
-use sillage_core::run::{Effect, EffectKey, Input, ReportFile};
+use sillage_core::run::{CheckoutWatch, Effect, EffectKey, Input, ReportFile, StraySeen};
 use tokio::sync::OnceCell;
 
+use crate::check::{self, Check};
 use crate::engine::Engine;
+use crate::stray::{self, Named};
 
 /// Does what `effect` asks, once; tells what came of it, where that is news.
 pub(crate) async fn carry_out(
     engine: &Engine,
     files: &Files,
+    watch: Option<CheckoutWatch>,
     key: EffectKey,
     effect: Effect,
 ) -> Option<Input> {
@@ -36,10 +40,15 @@ pub(crate) async fn carry_out(
             step,
             result: workspace.restart(&worktree, &run, &name).await,
         }),
-        (EffectKey::Open(_, session), Effect::Open(request)) => Some(Input::Opened {
-            session,
-            result: runtime.open(&request).await,
-        }),
+        (EffectKey::Open(_, session), Effect::Open(request)) => {
+            let look = async {
+                if let Some(watch) = &watch {
+                    stray::begin(&**workspace, watch).await;
+                }
+            };
+            let (result, ()) = join(runtime.open(&request), look).await;
+            Some(Input::Opened { session, result })
+        }
         (
             EffectKey::Find(_, session),
             Effect::Find {
@@ -48,6 +57,9 @@ pub(crate) async fn carry_out(
                 in_flight,
             },
         ) => {
+            if let Some(watch) = &watch {
+                stray::cut(watch);
+            }
             let result = runtime
                 .find(&request, native.as_deref(), in_flight.as_deref())
                 .await;
@@ -93,14 +105,64 @@ pub(crate) async fn carry_out(
             step,
             result: workspace.missing(&folder, &files).await,
         }),
-        (EffectKey::Commit(step), Effect::Commit { worktree, message }) => Some(Input::Committed {
-            step,
-            result: workspace.commit(&worktree, &message).await,
-        }),
+        (EffectKey::Commit(step), Effect::Commit { worktree, message }) => {
+            let look = async {
+                match &watch {
+                    Some(watch) => stray::end(&**workspace, watch, &files.named, step).await,
+                    None => StraySeen::default(),
+                }
+            };
+            let (result, seen) = join(workspace.commit(&worktree, &message), look).await;
+            Some(Input::Committed { step, result, seen })
+        }
         (EffectKey::Merge(step), Effect::Merge(wish)) => Some(Input::Merged {
             step,
             result: workspace.merge(&wish).await,
         }),
+        (EffectKey::BeginMerge(step), Effect::BeginMerge { worktree, wish }) => Some(Input::MergeBegun {
+            step,
+            result: workspace.begin_merge(&worktree, &wish).await,
+        }),
+        (EffectKey::Inspect(step), Effect::Inspect { worktree, files }) => Some(Input::Inspected {
+            step,
+            result: workspace.unresolved(&worktree, &files).await,
+        }),
+        (
+            EffectKey::AbandonMerge(step),
+            Effect::AbandonMerge {
+                worktree,
+                tip,
+                run,
+                step: name,
+            },
+        ) => Some(Input::MergeAbandoned {
+            step,
+            result: workspace.abandon_merge(&worktree, &tip, &run, &name).await,
+        }),
+        (
+            EffectKey::Check,
+            Effect::Check {
+                command,
+                place,
+                output,
+                limit,
+            },
+        ) => {
+            let check = Check {
+                command,
+                place,
+                output,
+                limit,
+            };
+            Some(Input::Checked(check::run(&**workspace, check).await))
+        }
+        (EffectKey::ClearCheck, Effect::ClearCheck { repository, run }) => {
+            let result = workspace.clear_check(&repository, &run).await;
+            if let Err(error) = &result {
+                tracing::warn!(%run, %error, "the check's folder is not removed");
+            }
+            Some(Input::CheckCleared { result })
+        }
         (
             EffectKey::Remove(step),
             Effect::Remove {
@@ -136,6 +198,8 @@ pub(crate) async fn carry_out(
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     reports: Mutex<Reports>,
+    /// What tool calls name.
+    pub(crate) named: Named,
 }
 
 /// Whose full report stands in its file.

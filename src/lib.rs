@@ -9,6 +9,7 @@
 mod active;
 #[cfg(feature = "acp")]
 pub mod agents;
+mod check;
 mod clock;
 mod control;
 mod driver;
@@ -20,6 +21,7 @@ mod launch;
 pub mod project;
 mod pump;
 mod reader;
+mod stray;
 #[cfg(all(test, feature = "store"))]
 mod world;
 

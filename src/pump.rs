@@ -13,6 +13,7 @@ use sillage_core::time::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::driver::Message;
+use crate::effects::Files;
 use crate::feed::Feed;
 
 /// Bytes of chatter gathered before they are stored.
@@ -30,6 +31,7 @@ pub(crate) struct Pump {
     pub(crate) runtime: Arc<dyn AgentRuntime>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) feed: Feed,
+    pub(crate) files: Arc<Files>,
     pub(crate) sender: mpsc::UnboundedSender<Message>,
 }
 
@@ -89,6 +91,9 @@ impl Pump {
         if let SessionEventKind::Usage { usage } = &event.kind {
             pending.usage = Some(pending.usage.unwrap_or_default().updated_by(*usage));
             self.tell_usage(pending, Some(now));
+        }
+        if let SessionEventKind::Tool { locations, .. } = &event.kind {
+            self.files.named.add(self.step, locations);
         }
         let news = match &event.kind {
             SessionEventKind::Answer { message, answer } => Input::Answered {

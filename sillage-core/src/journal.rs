@@ -104,6 +104,7 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         Event::SessionOpened { session, .. }
         | Event::SessionFound { session, .. }
         | Event::SessionLost { session, .. }
+        | Event::SessionGone { session, .. }
         | Event::SessionClosed { session, .. }
         | Event::UsageCounted { session, .. }
         | Event::MessagePlanned { session, .. }
@@ -130,9 +131,19 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::MergePlanned { .. }
         | Event::Merged { .. }
         | Event::MergeConflicted { .. }
+        | Event::ConflictReturned { .. }
+        | Event::MergeBegun { .. }
+        | Event::ConflictResolved { .. }
+        | Event::ConflictLeft { .. }
+        | Event::ConflictGivenUp { .. }
+        | Event::MergeAbandoned { .. }
+        | Event::StrayWrites { .. }
         | Event::StepEnded { .. }
         | Event::WorktreeRemoved { .. }
-        | Event::WorktreeHeld { .. } => None,
+        | Event::WorktreeHeld { .. }
+        | Event::CheckStarted { .. }
+        | Event::CheckEnded { .. }
+        | Event::CheckCleared => None,
     }
 }
 
@@ -152,6 +163,7 @@ fn kind(event: &Event) -> &'static str {
         Event::SessionOpened { .. } => "session_opened",
         Event::SessionFound { .. } => "session_found",
         Event::SessionLost { .. } => "session_lost",
+        Event::SessionGone { .. } => "session_gone",
         Event::SessionClosed { .. } => "session_closed",
         Event::UsageCounted { .. } => "usage_counted",
         Event::MessagePlanned { .. } => "message_planned",
@@ -169,9 +181,19 @@ fn kind(event: &Event) -> &'static str {
         Event::MergePlanned { .. } => "merge_planned",
         Event::Merged { .. } => "merged",
         Event::MergeConflicted { .. } => "merge_conflicted",
+        Event::ConflictReturned { .. } => "conflict_returned",
+        Event::MergeBegun { .. } => "merge_begun",
+        Event::ConflictResolved { .. } => "conflict_resolved",
+        Event::ConflictLeft { .. } => "conflict_left",
+        Event::ConflictGivenUp { .. } => "conflict_given_up",
+        Event::MergeAbandoned { .. } => "merge_abandoned",
+        Event::StrayWrites { .. } => "stray_writes",
         Event::StepEnded { .. } => "step_ended",
         Event::WorktreeRemoved { .. } => "worktree_removed",
         Event::WorktreeHeld { .. } => "worktree_held",
+        Event::CheckStarted { .. } => "check_started",
+        Event::CheckEnded { .. } => "check_ended",
+        Event::CheckCleared => "check_cleared",
     }
 }
 
@@ -197,6 +219,10 @@ fn severity(event: &Event) -> Severity {
         | Event::WorkCommitted { .. }
         | Event::MergePlanned { .. }
         | Event::Merged { .. }
+        | Event::MergeBegun { .. }
+        | Event::ConflictResolved { .. }
+        | Event::CheckStarted { .. }
+        | Event::CheckCleared
         | Event::WorktreeRemoved { .. } => Severity::Info,
         Event::EngineStarted { .. }
         | Event::StopAsked { .. }
@@ -210,11 +236,20 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::StepFailing { .. }
+        | Event::SessionGone { .. }
+        | Event::ConflictReturned { .. }
+        | Event::MergeAbandoned { .. }
         | Event::WorktreeHeld { .. } => Severity::Notice,
         Event::SessionLost { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
-        | Event::MergeConflicted { .. } => Severity::Warning,
+        | Event::MergeConflicted { .. }
+        | Event::ConflictLeft { .. }
+        | Event::StrayWrites { .. } => Severity::Warning,
+        // A person has to merge it.
+        Event::ConflictGivenUp { .. } => Severity::Error,
+        Event::CheckEnded { result } if result.passed => Severity::Info,
+        Event::CheckEnded { .. } => Severity::Error,
         Event::SessionClosed { trouble: Some(_), .. } => Severity::Error,
         Event::ReportAccepted { report, .. } if failed_checks(report) > 0 => Severity::Warning,
         Event::ReportAccepted { .. } => Severity::Info,

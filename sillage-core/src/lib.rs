@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod document;
+pub mod environment;
 pub mod fault;
 pub mod folders;
 pub mod graph;

@@ -9,6 +9,10 @@ use sillage_core::ports::workspace::{
     DiffStat, Hold, MergeOutcome, MergeWanted, Removal, WorkspaceError, Worktree, WorktreeWanted,
 };
 
+mod conflicts;
+
+pub use conflicts::*;
+
 /// A repository with at least one commit, which the person stands on, in a workspace under test.
 pub trait Scene {
     /// The workspace under test.
@@ -49,6 +53,12 @@ macro_rules! workspace_suite {
             restart_keeps_everything_first,
             restart_makes_a_lost_worktree_anew,
             missing_names_what_is_not_there,
+            a_conflict_is_begun_resolved_and_merged,
+            a_conflict_is_given_up_and_nothing_is_lost,
+            a_conflict_in_a_lost_worktree_is_given_up,
+            without_a_conflict_nothing_is_begun,
+            a_check_gets_a_fresh_folder_that_goes,
+            a_checkout_tells_what_changed,
             a_held_worktree_stays,
             a_merged_worktree_goes_and_its_branch_stays
         );

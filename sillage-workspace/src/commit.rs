@@ -1,5 +1,6 @@
 //! Committing what an agent left, wherever it left its head.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use sillage_core::ports::workspace::{Committed, DiffStat, WorkspaceError, Worktree};
@@ -126,7 +127,7 @@ impl Repo<'_> {
         on: &str,
     ) -> Result<Vec<String>, WorkspaceError> {
         let merged = self.merging(admin, on).await?;
-        let open = !merged.is_empty() && self.conflict_left(path, admin).await?;
+        let open = !merged.is_empty() && !self.open_conflicts(path, admin).await?.is_empty();
         Ok(if open { Vec::new() } else { merged })
     }
 
@@ -145,32 +146,34 @@ impl Repo<'_> {
         Ok(merging)
     }
 
-    /// Whether a file is in conflict in the worktree's own index and shows no sign of having been resolved.
-    async fn conflict_left(&self, path: &Path, admin: &Path) -> Result<bool, WorkspaceError> {
+    /// The files that are in conflict in the worktree's own index and show no sign of having been resolved.
+    pub(crate) async fn open_conflicts(
+        &self,
+        path: &Path,
+        admin: &Path,
+    ) -> Result<Vec<String>, WorkspaceError> {
         let index = admin.join("index");
         if !std::fs::symlink_metadata(&index).is_ok_and(|found| found.is_file()) {
-            return Ok(true);
+            // Without its index nobody can tell what was resolved.
+            return Ok(vec!["(the worktree's index)".to_owned()]);
         }
         let call = self.files(path, &index, "ls-files --unmerged -z").await?;
         let bytes = call.bytes().await?;
-        let entries: Vec<String> = bytes
-            .split(|b| *b == 0)
-            .map(|entry| String::from_utf8_lossy(entry).into_owned())
-            .collect();
-        let stages = |name: &str| {
-            entries
-                .iter()
-                .filter(|entry| entry.ends_with(&format!("\t{name}")))
-                .count()
-        };
-        let unresolved = |name: &str| {
+        // By name: whether each of the two sides has the file.
+        let mut sides: BTreeMap<String, [bool; 2]> = BTreeMap::new();
+        for entry in bytes.split(|b| *b == 0) {
+            let entry = String::from_utf8_lossy(entry);
+            if let Some((version, name)) = entry.split_once('\t') {
+                let sides = sides.entry(name.to_owned()).or_default();
+                sides[0] |= version.ends_with(" 2");
+                sides[1] |= version.ends_with(" 3");
+            }
+        }
+        let open = |(name, sides): &(String, [bool; 2])| {
             // One side removed or renamed it: only `git add` or `git rm` tells what the agent chose.
-            stages(name) < 2 || bounded(path, name, MOST_READ).is_none_or(|bytes| in_conflict(&bytes))
+            *sides != [true, true] || bounded(path, name, MOST_READ).is_none_or(|bytes| in_conflict(&bytes))
         };
-        Ok(entries
-            .iter()
-            .filter_map(|entry| entry.split_once('\t'))
-            .any(|(_, name)| unresolved(name)))
+        Ok(sides.into_iter().filter(open).map(|(name, _)| name).collect())
     }
 
     /// Moves our branch to a commit, whatever it is on now.
@@ -228,7 +231,7 @@ impl Repo<'_> {
 }
 
 /// Whether a file in conflict shows the marks of one, or cannot show any.
-fn in_conflict(bytes: &[u8]) -> bool {
+pub(crate) fn in_conflict(bytes: &[u8]) -> bool {
     let marked = |line: &[u8]| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> ");
     bytes.contains(&0) || bytes.split(|byte| *byte == b'\n').any(marked)
 }

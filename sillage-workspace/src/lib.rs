@@ -15,8 +15,11 @@
 //! deliverable's path is checked before it is looked at rather than while.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod check;
+mod checkout;
 mod commit;
 pub mod confined;
+mod conflict;
 mod folders;
 mod git;
 mod inspect;

@@ -288,12 +288,12 @@ fn other_branch(head: &Head, made: Option<&str>) -> Result<Option<String>, Works
 }
 
 #[cfg(unix)]
-fn as_path(name: &[u8]) -> PathBuf {
+pub(crate) fn as_path(name: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(std::ffi::OsStr::from_bytes(name))
 }
 
 #[cfg(not(unix))]
-fn as_path(name: &[u8]) -> PathBuf {
+pub(crate) fn as_path(name: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(name).into_owned())
 }

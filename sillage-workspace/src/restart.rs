@@ -97,7 +97,11 @@ impl Repo<'_> {
 
     /// Adds to a commit the ignored files that the base has under the same names: putting the base back would
     /// overwrite them.
-    async fn with_hidden(&self, worktree: &Worktree, commit: &str) -> Result<String, WorkspaceError> {
+    pub(crate) async fn with_hidden(
+        &self,
+        worktree: &Worktree,
+        commit: &str,
+    ) -> Result<String, WorkspaceError> {
         let call = self
             .objects("diff-tree -r --name-only --diff-filter=D -z")
             .await?;
@@ -150,7 +154,7 @@ impl Repo<'_> {
     }
 
     /// Forgets whatever was under way; what it had done is kept already.
-    async fn end_operations(&self, admin: &Path) -> Result<(), WorkspaceError> {
+    pub(crate) async fn end_operations(&self, admin: &Path) -> Result<(), WorkspaceError> {
         self.end_merge(admin)?;
         for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD"] {
             if self.pseudo(admin, name).await?.is_some() {
@@ -188,6 +192,17 @@ impl Repo<'_> {
         self.rescue_if_new(&rescues(&run, &step)?, commit, &worktree.base)
             .await
             .map(drop)
+    }
+
+    /// Keeps a commit under a rescue reference of the step, unless the base holds it.
+    pub(crate) async fn keep_reference(
+        &self,
+        run: &str,
+        step: &str,
+        commit: &str,
+        base: &str,
+    ) -> Result<Option<String>, WorkspaceError> {
+        self.rescue_if_new(&rescues(run, step)?, commit, base).await
     }
 
     /// Puts a commit under the first free number, unless the base holds it; a rescue of the same content on the same

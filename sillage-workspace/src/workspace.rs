@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{
-    Committed, DiffStat, MergeOutcome, MergeWanted, Removal, Repository, Restarted, WorkspaceError, Worktree,
-    WorktreeState, WorktreeWanted,
+    Checkout, Committed, DiffStat, MergeBegun, MergeOutcome, MergeWanted, Removal, Repository, Restarted,
+    WorkspaceError, Worktree, WorktreeState, WorktreeWanted,
 };
 
 use crate::folders::{create, io};
@@ -91,6 +91,56 @@ impl Workspace for GitWorkspace {
 
     async fn merge(&self, wish: &MergeWanted) -> Result<MergeOutcome, WorkspaceError> {
         self.open(&wish.repository).await?.merge(wish).await
+    }
+
+    async fn begin_merge(
+        &self,
+        worktree: &Worktree,
+        wish: &MergeWanted,
+    ) -> Result<MergeBegun, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.here(&worktree.path).await;
+        repo.begin_merge(worktree, wish).await
+    }
+
+    async fn unresolved(&self, worktree: &Worktree, files: &[String]) -> Result<Vec<String>, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.here(&worktree.path).await;
+        repo.unresolved(worktree, files).await
+    }
+
+    async fn abandon_merge(
+        &self,
+        worktree: &Worktree,
+        tip: &str,
+        run: &str,
+        step: &str,
+    ) -> Result<Option<String>, WorkspaceError> {
+        let repo = self.open(&worktree.repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        let _here = self.locks.here(&worktree.path).await;
+        repo.abandon_merge(worktree, tip, run, step).await
+    }
+
+    async fn checkout(&self, repository: &Path, also: &[PathBuf]) -> Result<Checkout, WorkspaceError> {
+        self.open(repository).await?.checkout(also).await
+    }
+
+    async fn check_folder(
+        &self,
+        repository: &Path,
+        run: &str,
+        commit: &str,
+    ) -> Result<PathBuf, WorkspaceError> {
+        let repo = self.open(repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        repo.check_folder(run, commit).await
+    }
+
+    async fn clear_check(&self, repository: &Path, run: &str) -> Result<(), WorkspaceError> {
+        let repo = self.open(repository).await?;
+        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        repo.clear_check(run).await.map(drop)
     }
 
     async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError> {

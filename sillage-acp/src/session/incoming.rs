@@ -180,6 +180,7 @@ impl Actor {
             id,
             title: call.facts.title.clone(),
             status: call.status.clone(),
+            locations: call.facts.locations.clone(),
         };
         if !known || before != (call.status.clone(), call.facts.title.clone()) {
             self.log.push(news);
@@ -195,6 +196,7 @@ impl Actor {
                     id,
                     title: call.facts.title,
                     status,
+                    locations: call.facts.locations,
                 });
             }
         }
@@ -393,9 +395,10 @@ mod tests {
             let bounds = Bounds {
                 policy: sillage_core::ports::runtime::PermissionPolicy::AllowInFolders,
                 folders: &folders,
+                protected: &sillage_core::policy::Protected::default(),
                 workspace: &workspace,
             };
-            let allowed = decide(bounds, &facts) == Decision::Allow;
+            let allowed = decide(bounds, &facts, &real) == Decision::Allow;
             assert_eq!(allowed, kept == 1000);
         }
     }

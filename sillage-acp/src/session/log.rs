@@ -165,7 +165,15 @@ fn cost(kind: &SessionEventKind) -> usize {
         SessionEventKind::Text { text }
         | SessionEventKind::Thought { text }
         | SessionEventKind::Note { text } => text.len(),
-        SessionEventKind::Tool { id, title, status } => id.len() + title.len() + status.len(),
+        SessionEventKind::Tool {
+            id,
+            title,
+            status,
+            locations,
+        } => {
+            let paths: usize = locations.iter().map(|path| path.as_os_str().len()).sum();
+            id.len() + title.len() + status.len() + paths
+        }
         SessionEventKind::Plan { entries } => entries.iter().map(String::len).sum(),
         _ => return 0,
     };

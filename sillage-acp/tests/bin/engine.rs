@@ -109,7 +109,7 @@ async fn play(runtime: &AcpRuntime, folder: &Path) -> Result<(), Failure> {
             write: vec![folder.to_path_buf()],
         },
         permissions: PermissionPolicy::Deny,
-        protected: Vec::new(),
+        protected: sillage_core::policy::Protected::default(),
         autocompact_tokens: None,
     };
     runtime.open(&request).await?;

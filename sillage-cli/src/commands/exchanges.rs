@@ -117,6 +117,7 @@ fn tell(exchange: &Exchange<'_>, output: &mut Output) -> Result<(), Failure> {
         MessagePurpose::Mission => "mission",
         MessagePurpose::Correction => "correction",
         MessagePurpose::Continuation => "continuation",
+        MessagePurpose::Conflict => "conflict",
     };
     let agent = output.paint(Tone::Strong, exchange.agent);
     let session = exchange.session;

@@ -130,8 +130,12 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             request.id
         ))?;
     }
+    if let Some(check) = &view.check {
+        output.line(format_args!("check {}", visible(&check.to_string())))?;
+    }
     output.line(format_args!("{}", view.usage))?;
-    if !read.driven.contains(&view.run) && !matches!(view.state, "complete" | "partial") {
+    let left = !view.over || read.story.run.can_resume();
+    if !read.driven.contains(&view.run) && left {
         let cut = if view.over { "" } else { "nobody drives it; " };
         let note = output.paint(Tone::Warning, "note");
         output.line(format_args!(

@@ -95,7 +95,8 @@ impl Frame {
     /// The lines of the picture, none wider than the terminal and fewer than it has.
     fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
         let view = RunView::of(run, now);
-        let room = size.height.saturating_sub(3 + self.asked.len()).max(1);
+        let besides = self.asked.len() + usize::from(view.check.is_some());
+        let room = size.height.saturating_sub(3 + besides).max(1);
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
         // The graph's lines come layer by layer.
@@ -116,6 +117,9 @@ impl Frame {
                 _ => text,
             };
             lines.push(output.paint(tone(step.state), fitting(&text, size.width)));
+        }
+        if let Some(check) = &view.check {
+            lines.push(output.paint(Tone::Strong, fitting(&format!("check {check}"), size.width)));
         }
         let hidden = view.steps.len() - shown.steps.len();
         if hidden > 0 {
@@ -202,7 +206,11 @@ fn shown(view: &RunView, room: usize) -> RunView {
 fn is_worth_keeping(event: &Event, severity: Severity) -> bool {
     let marks = matches!(
         event,
-        Event::RunCreated(_) | Event::Merged { .. } | Event::StepEnded { .. } | Event::RunEnded { .. }
+        Event::RunCreated(_)
+            | Event::Merged { .. }
+            | Event::StepEnded { .. }
+            | Event::CheckEnded { .. }
+            | Event::RunEnded { .. }
     );
     (marks || severity >= Severity::Notice) && super::lines::is_worth_a_line(event)
 }

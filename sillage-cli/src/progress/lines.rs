@@ -123,6 +123,8 @@ pub(super) fn is_worth_a_line(event: &Event) -> bool {
             | Event::SessionClosed { trouble: None, .. }
             | Event::ReportFound { .. }
             | Event::MergePlanned { .. }
+            | Event::ConflictReturned { .. }
+            | Event::CheckCleared
             | Event::WaitEnded { .. }
             | Event::PermissionSettled {
                 by: AnsweredBy::Person,

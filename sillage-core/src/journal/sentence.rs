@@ -6,7 +6,10 @@ use crate::plain;
 use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason};
 use crate::ports::workspace::Committed;
 use crate::report::Report;
-use crate::run::{AnsweredBy, Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, WaitCause};
+use crate::run::{
+    AnsweredBy, CheckResult, Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, StrayWrite,
+    WaitCause,
+};
 use crate::time::Timestamp;
 
 /// The fact in one sentence, on one line.
@@ -51,6 +54,9 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
         Event::SessionOpened { opened, .. } => format!("its session is open, {}", held(opened)),
         Event::SessionFound { opened, .. } => format!("its session was found again, {}", held(opened)),
         Event::SessionLost { step, words, .. } => session_lost(run, *step, words),
+        Event::SessionGone { words, .. } => {
+            format!("its session ended while it had nothing to do, and is looked for when it has: {words}")
+        }
         Event::SessionClosed { trouble: None, .. } => "its session is closed".to_owned(),
         Event::SessionClosed {
             trouble: Some(words), ..
@@ -60,6 +66,7 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             MessagePurpose::Mission => "is told its mission".to_owned(),
             MessagePurpose::Correction => "is told what is wrong with its report".to_owned(),
             MessagePurpose::Continuation => "is asked to go on in the same session".to_owned(),
+            MessagePurpose::Conflict => "is told of the conflict, to resolve it".to_owned(),
         },
         Event::PermissionAsked { request, .. } => permission_asked(request),
         Event::PermissionAnswered { asked, option, .. } => {
@@ -104,6 +111,42 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             run.definition().integration_branch(),
             plain::list(files)
         ),
+        Event::ConflictReturned { .. } => "its conflict goes back to it".to_owned(),
+        Event::MergeBegun { onto, files, .. } if files.is_empty() => {
+            format!("nothing conflicts with {onto} any more: its work waits for its turn to be merged")
+        }
+        Event::MergeBegun { onto, files, .. } => format!(
+            "{onto} is being merged into its worktree, with conflicts in {}",
+            plain::list(files)
+        ),
+        Event::ConflictResolved { .. } => "resolved its conflict".to_owned(),
+        Event::ConflictLeft { files, .. } => {
+            format!("left a conflict in {}: it goes back to it", plain::list(files))
+        }
+        Event::ConflictGivenUp { files, .. } => format!(
+            "left a conflict in {}, and the merge is given up: its branch is kept, to be merged by hand",
+            plain::list(files)
+        ),
+        Event::MergeAbandoned { rescued, .. } => match rescued {
+            Some(kept) => {
+                format!(
+                    "its worktree was put back to its work before the merge; what it held is kept as {kept}"
+                )
+            }
+            None => "its worktree was put back to its work before the merge".to_owned(),
+        },
+        Event::StrayWrites { writes, .. } => StrayWrite::told(writes),
+        Event::CheckStarted { commit: Some(commit) } => {
+            format!(
+                "the check is run on {commit}, in a fresh worktree: {}",
+                check(run)
+            )
+        }
+        Event::CheckStarted { commit: None } => {
+            format!("the check is run where the agents worked: {}", check(run))
+        }
+        Event::CheckEnded { result } => checked(result),
+        Event::CheckCleared => "the check's worktree was removed".to_owned(),
         Event::StepEnded { step, end } => ended(run, *step, end),
         Event::WorktreeRemoved { .. } => "its worktree was removed; its branch stays".to_owned(),
         Event::WorktreeHeld { holds, .. } if holds.is_empty() => {
@@ -141,6 +184,30 @@ pub(super) fn done_about_a_refusal(next: &Event) -> &'static str {
     } else {
         ""
     }
+}
+
+fn check(run: &Run) -> &str {
+    run.definition().task.check.as_deref().unwrap_or_default()
+}
+
+/// Lines of a failed check that its sentence repeats.
+const CHECK_LINES: usize = 5;
+
+fn checked(result: &CheckResult) -> String {
+    let mut said = format!("the check {}", result.words());
+    let lines: Vec<&str> = result
+        .output
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    if !result.passed && !lines.is_empty() {
+        let last = &lines[lines.len().saturating_sub(CHECK_LINES)..];
+        said.push_str(&format!("; it said at last: {}", last.join(" / ")));
+    }
+    if let Some(file) = &result.file {
+        said.push_str(&format!("; all that it wrote is in {}", file.display()));
+    }
+    said
 }
 
 /// The agent of a step.

@@ -12,7 +12,7 @@ use crate::ports::runtime::{
 use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{Blocker, Check, CheckKind, Outcome};
 use crate::run::tests::world::{Reply, World, report, task};
-use crate::run::{Failure, FailureClass, MessagePurpose, WaitCause};
+use crate::run::{CheckResult, Failure, FailureClass, MessagePurpose, StraySign, StrayWrite, WaitCause};
 
 const A: StepIndex = StepIndex(0);
 const UNTIL: Timestamp = Timestamp(1_700_000_000_000);
@@ -445,6 +445,96 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             },
             Warning,
             "its work conflicts with sillage/r1 in f, g: nothing was merged, and its branch is kept",
+        ),
+        (
+            Event::ConflictReturned { step: A },
+            Notice,
+            "its conflict goes back to it",
+        ),
+        (
+            Event::MergeBegun {
+                step: A,
+                onto: "m1".into(),
+                files: vec!["f".into()],
+            },
+            Info,
+            "m1 is being merged into its worktree, with conflicts in f",
+        ),
+        (
+            Event::MergeBegun {
+                step: A,
+                onto: "m1".into(),
+                files: vec![],
+            },
+            Info,
+            "nothing conflicts with m1 any more: its work waits for its turn to be merged",
+        ),
+        (
+            message(MessagePurpose::Conflict),
+            Info,
+            "is told of the conflict, to resolve it",
+        ),
+        (Event::ConflictResolved { step: A }, Info, "resolved its conflict"),
+        (
+            Event::ConflictLeft {
+                step: A,
+                files: vec!["f".into()],
+            },
+            Warning,
+            "left a conflict in f: it goes back to it",
+        ),
+        (
+            Event::ConflictGivenUp {
+                step: A,
+                files: vec!["f".into()],
+                end: StepEnd::Partial,
+            },
+            Error,
+            "left a conflict in f, and the merge is given up: its branch is kept, to be merged by hand",
+        ),
+        (
+            Event::MergeAbandoned {
+                step: A,
+                rescued: Some("refs/x/1".into()),
+            },
+            Notice,
+            "its worktree was put back to its work before the merge; what it held is kept as refs/x/1",
+        ),
+        (
+            Event::StrayWrites {
+                step: A,
+                writes: vec![StrayWrite {
+                    path: "src/x".into(),
+                    sign: StraySign::Named,
+                }],
+            },
+            Warning,
+            "changed in your checkout: src/x (its own tool calls name it)",
+        ),
+        (
+            Event::CheckStarted { commit: None },
+            Info,
+            "the check is run where the agents worked:",
+        ),
+        (
+            Event::CheckEnded {
+                result: CheckResult {
+                    output: "one\n\ntwo\n".into(),
+                    code: Some(2),
+                    why: None,
+                    file: Some("/r/check.log".into()),
+                    ..CheckResult::not_made("")
+                },
+            },
+            Error,
+            "the check failed with exit code 2; it said at last: one / two; all that it wrote is in /r/check.log",
+        ),
+        (
+            Event::CheckEnded {
+                result: CheckResult::not_made("there is no shell"),
+            },
+            Error,
+            "the check failed: there is no shell",
         ),
         (ended(StepEnd::Complete), Info, "complete"),
         (ended(StepEnd::Partial), Notice, "partial: what follows it runs"),

@@ -3,6 +3,7 @@
 //! Texts that people and agents wrote stand in fences longer than any run of backticks in them, and reports as JSON
 //! without line breaks in its texts: nothing in them can pass for a heading or for the form at the end.
 
+mod conflict;
 mod fenced;
 mod upstream;
 
@@ -10,6 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+pub use self::conflict::{ConflictParts, conflict, push_conflict};
 use self::fenced::{push_code, push_fenced, push_line};
 use crate::folders::Folders;
 use crate::report::{Expected, Report, write_form};
@@ -67,6 +69,19 @@ pub struct Upstream<'a> {
     pub full: &'a Path,
     /// The links between named ports.
     pub ports: &'a [PortLink<'a>],
+    /// Where its work is, when it conflicted and is not on the branch that the others' work is merged into.
+    pub apart: Option<Apart<'a>>,
+}
+
+/// Work that could not be merged (R17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Apart<'a> {
+    /// The branch that holds it.
+    pub branch: &'a str,
+    /// The branch's commit.
+    pub commit: &'a str,
+    /// The files that conflict.
+    pub files: &'a [String],
 }
 
 /// A link that names a port at one end or both.

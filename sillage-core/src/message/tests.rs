@@ -79,6 +79,7 @@ fn upstream<'a>(agent: &'a str, report: &'a Report) -> Upstream<'a> {
         report,
         full: Path::new("/data/reports/explore.json"),
         ports: &[],
+        apart: None,
     }
 }
 

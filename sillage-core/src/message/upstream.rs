@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::Upstream;
 use super::fenced::{push_code, push_line};
+use super::{Apart, Upstream};
 use crate::report::Report;
 
 const HEADING: &str = "## Reports of the agents before you\n\n";
@@ -98,10 +98,13 @@ fn push_report(text: &mut String, one: &Upstream<'_>, cap: Option<usize>) {
         push_line(text, title);
     }
     text.push_str("\n\nOutcome: ");
-    text.push_str(one.report.outcome.word());
+    text.push_str(outcome(one));
     text.push_str(". Full report: ");
     push_code(text, &one.full.to_string_lossy());
     text.push_str(".\n");
+    if let Some(apart) = &one.apart {
+        push_apart(text, one.report, apart);
+    }
     for link in one.ports {
         push_port_link(text, link);
     }
@@ -110,6 +113,39 @@ fn push_report(text: &mut String, one: &Upstream<'_>, cap: Option<usize>) {
     text.push_str("\n```json\n");
     push_fields(text, one.report, cap);
     text.push_str("```\n\n");
+}
+
+/// What came of the agent. Whatever it reported, work that could not be merged is not complete.
+fn outcome(one: &Upstream<'_>) -> &'static str {
+    match one.apart {
+        Some(_) => "partial",
+        None => one.report.outcome.word(),
+    }
+}
+
+/// Files in conflict that are named; the rest is counted.
+const MOST_NAMED: usize = 10;
+
+fn push_apart(text: &mut String, report: &Report, apart: &Apart<'_>) {
+    text.push_str("It reported `");
+    text.push_str(report.outcome.word());
+    text.push_str(
+        "`, but its work conflicts with that of others and could not be merged: it is not in your working folder, and \
+         stands on the branch ",
+    );
+    push_code(text, apart.branch);
+    text.push_str(" only, at ");
+    push_code(text, apart.commit);
+    text.push_str(". In conflict: ");
+    for (index, file) in apart.files.iter().take(MOST_NAMED).enumerate() {
+        text.push_str(if index == 0 { "" } else { ", " });
+        push_code(text, file);
+    }
+    if apart.files.len() > MOST_NAMED {
+        // Writing to a text does not fail.
+        let _ = write!(text, " and {} more", apart.files.len() - MOST_NAMED);
+    }
+    text.push_str(".\n");
 }
 
 fn push_port_link(text: &mut String, link: &super::PortLink<'_>) {
@@ -337,9 +373,14 @@ fn common_folder<'a>(upstream: &[Upstream<'a>]) -> &'a Path {
 
 fn push_report_line(text: &mut String, one: &Upstream<'_>, share: usize) {
     let mut line = String::from("- ");
-    line.push_str(one.report.outcome.word());
+    line.push_str(outcome(one));
     line.push_str(": ");
     push_code(&mut line, one.agent);
+    if let Some(apart) = &one.apart {
+        line.push_str(", not merged, on the branch ");
+        push_code(&mut line, apart.branch);
+        line.push_str(" only");
+    }
     if let Some(title) = one.title {
         line.push_str(", ");
         push_line(&mut line, title);

@@ -1,5 +1,6 @@
 //! The traits through which an engine reaches the world. Each has a conformance suite in `sillage-testkit`.
 
+mod checkout;
 mod clock;
 pub mod runtime;
 pub mod store;

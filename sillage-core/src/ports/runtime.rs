@@ -267,6 +267,9 @@ pub enum SessionEventKind {
         title: String,
         /// `pending`, `in_progress`, `completed`, `failed`, or the agent's own word.
         status: String,
+        /// The files that it names, as far as the agent said.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        locations: Vec<PathBuf>,
     },
     /// The agent's own list of what it means to do.
     Plan {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub use super::checkout::{Checkout, FileStamp};
 use crate::plain;
 
 /// Makes worktrees, commits and merges. Each call is idempotent by what it names, so that repeating it after a
@@ -41,6 +42,66 @@ pub trait Workspace: Send + Sync {
     /// # Errors
     /// [`WorkspaceError::Git`] and the others by cause. A conflict is an answer, not an error.
     async fn merge(&self, wish: &MergeWanted) -> Result<MergeOutcome, WorkspaceError>;
+
+    /// Merges the integration branch's tip into the worktree as far as it goes, and leaves the conflicts for its agent
+    /// (R17): marks in the files, the conflicting entries in the worktree's index, the merge under way for the agent's
+    /// own git. `wish` is the merge that conflicted, its commit the worktree's tip. Nothing is begun when nothing
+    /// conflicts any more. Again after a crash, before anybody worked there: the same.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::WorktreeLost`], and the others by cause.
+    async fn begin_merge(
+        &self,
+        worktree: &Worktree,
+        wish: &MergeWanted,
+    ) -> Result<MergeBegun, WorkspaceError>;
+
+    /// Which of `files`, which conflicted, are still in conflict: a text shows the marks of one, or the worktree's
+    /// index still holds several versions of what cannot show any.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::WorktreeLost`], and the others by cause.
+    async fn unresolved(&self, worktree: &Worktree, files: &[String]) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Gives up a merge that was begun in the worktree: keeps everything that it holds as
+    /// [`Workspace::restart`] does, then puts branch and files back to `tip`, the work as it was before the merge.
+    /// Gives the reference under which it was kept; none where there was nothing to keep, or no worktree any more.
+    ///
+    /// # Errors
+    /// By cause; nothing is put back before it is kept.
+    async fn abandon_merge(
+        &self,
+        worktree: &Worktree,
+        tip: &str,
+        run: &str,
+        step: &str,
+    ) -> Result<Option<String>, WorkspaceError>;
+
+    /// The person's checkout as it stands: the files that git takes for changed or new, ignored ones aside, and those
+    /// of `also`. Nothing is written there, not even the index's knowledge of which files are unchanged.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn checkout(&self, repository: &Path, also: &[PathBuf]) -> Result<Checkout, WorkspaceError>;
+
+    /// A fresh folder with the files of a commit, in a git worktree of its own on no branch, for a run's check. What
+    /// an earlier call for the same run left is removed first.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn check_folder(
+        &self,
+        repository: &Path,
+        run: &str,
+        commit: &str,
+    ) -> Result<PathBuf, WorkspaceError>;
+
+    /// Removes what [`Workspace::check_folder`] made for the run, whatever it holds. What is missing is removed
+    /// already.
+    ///
+    /// # Errors
+    /// By cause.
+    async fn clear_check(&self, repository: &Path, run: &str) -> Result<(), WorkspaceError>;
 
     /// Keeps everything that the worktree holds, committed or not, under `refs/sillage/rescue/<run>/<step>/<n>`, then
     /// puts it back to its base. The reference is none when there was nothing to keep. A missing worktree is made
@@ -177,6 +238,15 @@ pub enum MergeOutcome {
     Merged(String),
     /// Nothing was changed; these files conflict.
     Conflict(Vec<String>),
+}
+
+/// How a merge was begun in a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeBegun {
+    /// The integration branch's tip that is being merged: full hash.
+    pub onto: String,
+    /// The files in conflict; empty: nothing conflicts any more, and nothing was begun.
+    pub files: Vec<String>,
 }
 
 /// A worktree put back to its base.

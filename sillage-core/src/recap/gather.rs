@@ -7,7 +7,7 @@ use super::{
 use crate::id::StepIndex;
 use crate::plain;
 use crate::report::Report;
-use crate::run::{FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
+use crate::run::{CheckView, FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
 use crate::time::Timestamp;
 
 pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
@@ -39,6 +39,7 @@ fn result(run: &Run) -> RunResult {
         base_branch: repository.and_then(|r| r.branch.clone()),
         base_commit: repository.map(|r| r.base.clone()),
         folder: definition.step_folder.clone(),
+        check: CheckView::of(run),
     }
 }
 
@@ -76,6 +77,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         commit: committed.map(|c| c.tip.clone()),
         diff: committed.map(|c| c.diff),
         merge: work.and_then(|work| merge(step, work)),
+        stray_writes: work.map_or_else(Vec::new, |w| w.stray.clone()),
         rescued: work.map_or_else(Vec::new, |w| w.rescued.clone()),
         worktree: work.and_then(|work| worktree(run, step, work)),
         troubles: ledger.map_or_else(Vec::new, |l| l.troubles.clone()),
@@ -104,6 +106,9 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Asking(_)
         | Phase::Closing(_)
         | Phase::Committing(_)
+        | Phase::BeginningMerge(_)
+        | Phase::Inspecting(_)
+        | Phase::Abandoning(_)
         | Phase::MergeQueued(_)
         | Phase::Merging(_)
         | Phase::Ended(_) => step.report(),
@@ -166,6 +171,7 @@ fn totals(run: &Run, steps: &[StepRecap], now: Timestamp) -> Totals {
 fn left(run: &Run, steps: &[StepRecap]) -> Left {
     let mut left = Left {
         resume: run.can_resume().then(|| format!("sillage resume {}", run.id())),
+        check: failed_check(run),
         ..Left::default()
     };
     for step in steps {
@@ -211,6 +217,16 @@ fn left(run: &Run, steps: &[StepRecap]) -> Left {
         }
     }
     left
+}
+
+/// What a check that did not pass came to, and where to read on.
+fn failed_check(run: &Run) -> Option<String> {
+    let result = run.check().filter(|result| !result.passed)?;
+    let command = run.definition().task.check.as_deref().unwrap_or_default();
+    let file = result.file.as_ref().map_or_else(String::new, |file| {
+        format!("; all that it wrote is in {}", file.display())
+    });
+    Some(format!("the check `{command}` {}{file}", result.words()))
 }
 
 /// Why a step is not complete.

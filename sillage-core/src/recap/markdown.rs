@@ -4,7 +4,7 @@ mod escape;
 
 use escape::{code, escaped, escaped_lines, link};
 
-use super::text::{facts, left_lines, points, spans, spent, stopped_by};
+use super::text::{facts, last_words, left_lines, points, spans, spent, stopped_by};
 use super::{Left, Recap, StepRecap};
 use crate::report::ReferenceKind;
 use crate::time::human;
@@ -63,6 +63,12 @@ fn result(page: &mut String, recap: &Recap) {
                     code(&worktree.path.to_string_lossy())
                 ),
             );
+        }
+    }
+    if let Some(check) = &result.check {
+        bullet(page, &escaped(&format!("Check {check}")));
+        for line in last_words(check) {
+            add(page, &format!("  - {}", code(line)));
         }
     }
     bullet(page, &format!("Run {}", code(result.run.as_str())));

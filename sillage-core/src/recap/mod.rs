@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{Failure, Run, Spent, WaitingFor};
+use crate::run::{CheckView, Failure, Run, Spent, StrayWrite, WaitingFor};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -54,6 +54,8 @@ pub struct RunResult {
     pub base_commit: Option<String>,
     /// The folder that agents without a worktree work in.
     pub folder: PathBuf,
+    /// The task's check, once it was begun (W10b).
+    pub check: Option<CheckView>,
 }
 
 /// What came of a step.
@@ -104,6 +106,8 @@ pub struct StepRecap {
     pub diff: Option<DiffStat>,
     /// Whether its work is merged; none until that is decided, and without a worktree.
     pub merge: Option<Merge>,
+    /// Files of the person's checkout that changed while it was at work in its worktree.
+    pub stray_writes: Vec<StrayWrite>,
     /// References under which earlier work of it was kept (R12).
     pub rescued: Vec<String>,
     /// Its worktree, while that is still there.
@@ -167,6 +171,8 @@ pub struct Left {
     pub unmerged: Vec<Unmerged>,
     /// Worktrees that are still there once the run is over.
     pub worktrees: Vec<LeftWorktree>,
+    /// What came of the check, where it did not pass.
+    pub check: Option<String>,
     /// The command that resumes the run, where there is something to resume.
     pub resume: Option<String>,
 }

@@ -40,7 +40,8 @@ fn failed() -> (World, Run) {
     };
     world.script("a", [Reply::text("oops"), Reply::text(&full_report())]);
     world.script("b", [Reply::Error(busy), Reply::Error(refused)]);
-    world.conflicts.push("d".to_owned());
+    // Each resolution conflicts again.
+    world.clashes.insert("d".to_owned(), 3);
     let run = world.run_to_end();
     (world, run)
 }
@@ -95,7 +96,7 @@ d: partial
   ok
   0ms worked with m at effort low
   usage unknown
-  branch sillage/steps/r1/d at commit-of-d: 0 files, 0 lines added, 0 removed
+  branch sillage/steps/r1/d at commit-of-d-2: 0 files, 0 lines added, 0 removed
   not merged: conflict in f
   worktree /wt/d: it is kept for a resume
 
@@ -106,7 +107,7 @@ Left to do
   d is partial: its work conflicts in f
   a says: ask @someone about #3
   the work of b is on branch sillage/steps/r1/b only, at commit-of-b
-  the work of d is on branch sillage/steps/r1/d only, at commit-of-d, it conflicts in f
+  the work of d is on branch sillage/steps/r1/d only, at commit-of-d-2, it conflicts in f
   the worktree of a is still there, /wt/a: it is kept for a resume
   the worktree of b is still there, /wt/b: it is kept for a resume
   the worktree of d is still there, /wt/d: it is kept for a resume

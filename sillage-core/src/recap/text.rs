@@ -5,6 +5,7 @@ use textwrap::Options;
 use super::{Left, Merge, Recap, RunResult, StepRecap, Totals};
 use crate::plain;
 use crate::report::Report;
+use crate::run::{CheckView, StrayWrite};
 use crate::time::human;
 
 /// Narrower than this, lines are not wrapped any more.
@@ -77,6 +78,7 @@ fn result(page: &mut Page, recap: &Recap) {
         base_branch,
         base_commit,
         folder,
+        check,
         ..
     } = &recap.result;
     page.add(0, title);
@@ -102,8 +104,25 @@ fn result(page: &mut Page, recap: &Recap) {
             );
         }
     }
+    if let Some(check) = check {
+        page.add(0, &format!("check {check}"));
+        for line in last_words(check) {
+            page.add(1, line);
+        }
+    }
     page.add(0, &format!("run {run}"));
     page.add(0, &spent(&recap.totals));
+}
+
+/// Lines of a failed check's output that a recap repeats.
+const CHECK_LINES: usize = 10;
+
+/// What a check that did not pass wrote last.
+pub(super) fn last_words(check: &CheckView) -> Vec<&str> {
+    let failed = check.result.as_ref().filter(|result| !result.passed);
+    let lines = failed.into_iter().flat_map(|result| result.output.lines());
+    let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(CHECK_LINES)..].to_vec()
 }
 
 /// How long the run took; work and waits told apart (R10).
@@ -217,6 +236,9 @@ pub(super) fn facts(step: &StepRecap) -> Vec<String> {
         facts.push(format!("branch {branch}{at}{diff}"));
     }
     facts.extend(step.merge.as_ref().map(|merge| merged(merge, step.state)));
+    if !step.stray_writes.is_empty() {
+        facts.push(StrayWrite::told(&step.stray_writes));
+    }
     facts.extend(
         step.rescued
             .iter()
@@ -279,6 +301,7 @@ fn left(page: &mut Page, left: &Left) {
 /// What is left to do but for the resume, one line each.
 pub(super) fn left_lines(left: &Left) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(left.check.clone());
     lines.extend(left.steps.iter().map(|step| match &step.why {
         Some(why) => format!("{} is {}: {why}", step.agent, step.state.replace('_', " ")),
         None => format!("{} is {}", step.agent, step.state.replace('_', " ")),

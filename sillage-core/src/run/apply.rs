@@ -60,6 +60,7 @@ impl Run {
                 work.worktree = Some(worktree.clone());
                 work.committed = None;
                 work.conflicts.clear();
+                work.conflict = None;
                 work.rescued.extend(rescued.clone());
             }
             Event::SessionPlanned { step, request } => {
@@ -91,6 +92,9 @@ impl Run {
                     self.pass_to(*step, Phase::Prompted, at);
                 }
             }
+            Event::SessionGone { step, session, .. } => {
+                self.session_mut(*step, *session)?.attached = false;
+            }
             Event::SessionLost { step, session, .. } => {
                 self.session_mut(*step, *session)?;
                 self.leave(*step, at);
@@ -116,7 +120,11 @@ impl Run {
                 }
                 if let Phase::Closing(end) = &self.steps[step.position()].phase {
                     let end = end.clone();
-                    self.pass_to(*step, Phase::Committing(end), at);
+                    let next = match self.steps[step.position()].conflict() {
+                        Some(_) => Phase::Abandoning(end),
+                        None => Phase::Committing(end),
+                    };
+                    self.pass_to(*step, next, at);
                 }
                 self.clean_when_done();
             }
@@ -134,6 +142,9 @@ impl Run {
                 state.purpose = *purpose;
                 state.prompted = true;
                 let attached = state.attached;
+                if *purpose == MessagePurpose::Conflict {
+                    self.conflict_told(*step);
+                }
                 let step_state = self.step_mut(*step);
                 step_state.report = None;
                 if *purpose == MessagePurpose::Correction {
@@ -171,9 +182,11 @@ impl Run {
             Event::ReportAccepted { step, report } => {
                 self.leave(*step, at);
                 self.take_report(*step, report);
-                let phase = match self.steps[step.position()].worktree() {
-                    Some(_) => Phase::Committing(end_of(report.outcome)),
-                    None => Phase::Verifying,
+                let state = &self.steps[step.position()];
+                let phase = match (state.worktree(), state.conflict()) {
+                    (Some(_), Some(_)) => Phase::Inspecting(end_of(report.outcome)),
+                    (Some(_), None) => Phase::Committing(end_of(report.outcome)),
+                    (None, _) => Phase::Verifying,
                 };
                 self.enter(*step, phase, at);
             }
@@ -220,6 +233,13 @@ impl Run {
             Event::MergeConflicted { step, files } => {
                 self.step_mut(*step).work_mut().conflicts.clone_from(files);
             }
+            Event::ConflictReturned { step } => self.conflict_returned(*step, at)?,
+            Event::MergeBegun { step, onto, files } => self.merge_begun(*step, onto, files, at)?,
+            Event::ConflictResolved { step } => self.conflict_resolved(*step, at)?,
+            Event::ConflictLeft { step, files } => self.conflict_left(*step, files, at),
+            Event::ConflictGivenUp { step, files, end } => self.conflict_given_up(*step, files, end, at),
+            Event::MergeAbandoned { step, rescued } => self.merge_abandoned(*step, rescued.as_ref()),
+            Event::StrayWrites { step, writes } => self.step_mut(*step).work_mut().stray.clone_from(writes),
             Event::StepEnded { step, end } => self.step_ended(*step, end, at)?,
             Event::WorktreeRemoved { step } => {
                 self.step_mut(*step).work_mut().removed = true;
@@ -229,6 +249,9 @@ impl Run {
                 self.step_mut(*step).work_mut().holds.clone_from(holds);
                 self.cleaned(*step);
             }
+            Event::CheckStarted { commit } => self.check_started(commit.as_ref()),
+            Event::CheckEnded { result } => self.check_ended(result),
+            Event::CheckCleared => self.check_cleared(),
         }
         Ok(())
     }
@@ -254,7 +277,7 @@ impl Run {
             Next::Restart => Phase::Restarting,
             Next::Open => Phase::Opening,
             Next::Send | Next::Answer if attached => Phase::Prompted,
-            Next::Find | Next::Send | Next::Answer | Next::Continue => Phase::Finding,
+            Next::Find | Next::Send | Next::Answer | Next::Continue | Next::Resolve => Phase::Finding,
             Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
         };
         self.pass_to(step, phase, at);
@@ -347,6 +370,9 @@ impl Run {
                 | Phase::Asking(_)
                 | Phase::Closing(_)
                 | Phase::Committing(_)
+                | Phase::BeginningMerge(_)
+                | Phase::Inspecting(_)
+                | Phase::Abandoning(_)
                 | Phase::MergeQueued(_)
                 | Phase::Merging(_)
                 | Phase::Ended(_) => {
@@ -364,6 +390,7 @@ impl Run {
             Stage::Running | Stage::Ended(_) => at,
         };
         self.stage = Stage::Stopping { since, forced };
+        self.stop_check();
         for step in self.live.values().copied().collect::<Vec<_>>() {
             self.drop_answers(step);
             // It has a message to be cancelled.
@@ -386,6 +413,7 @@ impl Run {
                 matches!(state.phase, Phase::Ended(_)) && !state.lets_follow()
             })
             .collect();
+        self.check_again(!again.is_empty());
         for step in again {
             self.leave(step, at);
             let state = self.step_mut(step);
@@ -410,6 +438,9 @@ impl Run {
                 }
                 None => {
                     state.corrections = 0;
+                    if let Some(work) = state.work.as_deref_mut() {
+                        work.conflict_returns = 0;
+                    }
                     self.drop_session(step);
                 }
             }
@@ -430,6 +461,13 @@ impl Run {
 
     /// How the run ends when every step is over, by R2.
     pub(super) fn outcome(&self) -> RunEnd {
+        match (self.outcome_of_steps(), self.check()) {
+            (RunEnd::Complete, Some(check)) if !check.passed => RunEnd::Partial,
+            (end, _) => end,
+        }
+    }
+
+    pub(super) fn outcome_of_steps(&self) -> RunEnd {
         let mut end = RunEnd::Complete;
         for step in &self.steps {
             let this = match step.end() {

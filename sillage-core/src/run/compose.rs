@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::{ReportFile, Run};
+use super::conflict::CONFLICT_RETURNS;
+use super::{ReportFile, Run, Step};
 use crate::id::StepIndex;
-use crate::message::{self, Form, MessageParts, PortLink, Upstream};
+use crate::message::{self, Apart, ConflictParts, Form, MessageParts, PortLink, Upstream};
 use crate::report::{Expected, Report, write_form};
 use crate::task::{Port, REPORT_PORT, Task};
 use crate::time::Timestamp;
@@ -39,6 +40,7 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
                 report,
                 full,
                 ports,
+                apart: apart(&run.steps[*parent as usize]),
             }
         })
         .collect();
@@ -66,6 +68,9 @@ pub(super) fn continuation(run: &Run, step: StepIndex) -> String {
          If your mission is done, answer with your report only. Otherwise go on from where you were, without doing \
          again what is done, and end with your report.\n\n",
     );
+    if let Some(parts) = conflict_parts(run, step) {
+        message::push_conflict(&mut text, &parts);
+    }
     write_form(
         &mut text,
         &Expected {
@@ -73,6 +78,44 @@ pub(super) fn continuation(run: &Run, step: StepIndex) -> String {
         },
     );
     text
+}
+
+/// What is said to an agent whose work conflicts with that of others (R17).
+pub(super) fn conflict(run: &Run, step: StepIndex) -> String {
+    match conflict_parts(run, step) {
+        Some(parts) => message::conflict(&parts, &run.agent(step).outputs),
+        // Without a merge begun there is nothing to tell but to go on.
+        None => continuation(run, step),
+    }
+}
+
+fn conflict_parts(run: &Run, step: StepIndex) -> Option<ConflictParts<'_>> {
+    let work = run.steps[step.position()].work()?;
+    let conflict = work.conflict.as_ref()?;
+    Some(ConflictParts {
+        folder: &work.worktree.as_ref()?.path,
+        onto: &conflict.onto,
+        integration: run.definition.integration_branch(),
+        files: &work.conflicts,
+        attempt: match conflict.told {
+            true => work.conflict_returns,
+            false => work.conflict_returns.saturating_add(1),
+        },
+        attempts: CONFLICT_RETURNS,
+    })
+}
+
+/// Where the work of a step upstream is, when it is not in the worktrees of those after it.
+fn apart(state: &Step) -> Option<Apart<'_>> {
+    let work = state.work()?;
+    if work.merged || work.conflicts.is_empty() {
+        return None;
+    }
+    Some(Apart {
+        branch: &work.worktree.as_ref()?.branch,
+        commit: &work.committed.as_ref()?.tip,
+        files: &work.conflicts,
+    })
 }
 
 /// The full reports that the step's session may read, each once, with the files that hold them.

@@ -1,5 +1,7 @@
 //! Deciding: what follows from an input, and why. Changes nothing.
 
+mod check;
+mod conflict;
 mod ending;
 mod permission;
 mod schedule;
@@ -68,8 +70,13 @@ impl Run {
             Input::UsageCounted { session, usage } => decision.usage(*session, *usage),
             Input::Closed { session, result } => decision.closed(*session, result),
             Input::Verified { step, result } => decision.verified(*step, result),
-            Input::Committed { step, result } => decision.committed(*step, result),
+            Input::Committed { step, result, seen } => decision.committed(*step, result, seen),
             Input::Merged { step, result } => decision.merged(*step, result),
+            Input::MergeBegun { step, result } => decision.merge_begun(*step, result),
+            Input::Inspected { step, result } => decision.inspected(*step, result),
+            Input::MergeAbandoned { step, result } => decision.merge_abandoned(*step, result),
+            Input::Checked(result) => decision.checked(result),
+            Input::CheckCleared { result } => decision.check_cleared(result),
             Input::Removed { step, result } => decision.removed(*step, result),
         }
         Ok(decision.events)

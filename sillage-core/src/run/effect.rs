@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::check::{CHECK_LIMIT, CheckPlace};
 use super::event::MessagePurpose;
 use super::outbox::EffectKey;
 use super::step::Phase;
@@ -72,6 +74,31 @@ pub enum Effect {
     },
     /// Merge a step's commit.
     Merge(MergeWanted),
+    /// Merge the integration branch into a worktree, conflicts and all.
+    BeginMerge {
+        /// The worktree.
+        worktree: Worktree,
+        /// The merge that conflicted.
+        wish: MergeWanted,
+    },
+    /// Look for files that are still in conflict.
+    Inspect {
+        /// The worktree.
+        worktree: Worktree,
+        /// The files that conflicted.
+        files: Vec<String>,
+    },
+    /// Give up the merge in a worktree.
+    AbandonMerge {
+        /// The worktree.
+        worktree: Worktree,
+        /// The commit to put it back to.
+        tip: String,
+        /// The run's name.
+        run: String,
+        /// The step's name.
+        step: String,
+    },
     /// Ask a session to stop what it is doing.
     Cancel(ClientSessionId),
     /// Close a session.
@@ -82,6 +109,24 @@ pub enum Effect {
         worktree: Worktree,
         /// The branch that must hold its commits.
         integration: String,
+    },
+    /// Run the task's check.
+    Check {
+        /// The command, for `sh -c`.
+        command: String,
+        /// Where it runs.
+        place: CheckPlace,
+        /// The file for all that it writes.
+        output: PathBuf,
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// Remove the folder that was made for the check.
+    ClearCheck {
+        /// The person's working tree.
+        repository: PathBuf,
+        /// The run's name.
+        run: String,
     },
 }
 
@@ -147,12 +192,36 @@ impl Run {
                 worktree: self.worktree_of(step)?,
                 message: self.commit_message(step),
             }),
-            EffectKey::Merge(step) => self.merge(step),
+            EffectKey::Merge(step) => self.merge(step).map(Effect::Merge),
+            EffectKey::BeginMerge(step) => Some(Effect::BeginMerge {
+                worktree: self.worktree_of(step)?,
+                wish: self.merge(step)?,
+            }),
+            EffectKey::Inspect(step) => Some(Effect::Inspect {
+                worktree: self.worktree_of(step)?,
+                files: self.step(step)?.conflict()?.files.clone(),
+            }),
+            EffectKey::AbandonMerge(step) => Some(Effect::AbandonMerge {
+                worktree: self.worktree_of(step)?,
+                tip: self.step(step)?.work()?.committed.as_ref()?.tip.clone(),
+                run: self.definition.run.to_string(),
+                step: self.agent(step).id.clone(),
+            }),
             EffectKey::Cancel(_, session) => Some(Effect::Cancel(session)),
             EffectKey::Close(_, session) => Some(Effect::Close(session)),
             EffectKey::Remove(step) => Some(Effect::Remove {
                 worktree: self.worktree_of(step)?,
                 integration: self.definition.integration_branch(),
+            }),
+            EffectKey::Check => Some(Effect::Check {
+                command: self.definition.task.check.clone()?,
+                place: self.check_place(),
+                output: self.definition.files.join("check.log"),
+                limit: CHECK_LIMIT,
+            }),
+            EffectKey::ClearCheck => Some(Effect::ClearCheck {
+                repository: self.definition.repository.as_ref()?.root.clone(),
+                run: self.definition.run.to_string(),
             }),
         }
     }
@@ -176,7 +245,9 @@ impl Run {
         let session = self.step(step)?.session.as_deref()?;
         let files = match session.purpose {
             MessagePurpose::Mission => compose::files(self, step),
-            MessagePurpose::Correction | MessagePurpose::Continuation => Vec::new(),
+            MessagePurpose::Correction | MessagePurpose::Continuation | MessagePurpose::Conflict => {
+                Vec::new()
+            }
         };
         Some(Effect::Send {
             session: session.id(),
@@ -185,10 +256,10 @@ impl Run {
         })
     }
 
-    fn merge(&self, step: StepIndex) -> Option<Effect> {
+    fn merge(&self, step: StepIndex) -> Option<MergeWanted> {
         let repository = self.definition.repository.as_ref()?;
         let work = self.step(step)?.work()?;
-        Some(Effect::Merge(MergeWanted {
+        Some(MergeWanted {
             repository: repository.root.clone(),
             into: self.definition.integration_branch(),
             base: repository.base.clone(),
@@ -199,7 +270,7 @@ impl Run {
                 self.definition.run,
                 self.trailers(step)
             ),
-        }))
+        })
     }
 
     /// The agent's name and its summary's first line; then the summary, and where it comes from.

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::CheckResult;
 use super::definition::RunDefinition;
+pub(super) use super::ends::{RunEnd, StepEnd};
+use super::stray::StrayWrite;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::ports::runtime::{
@@ -111,6 +114,15 @@ pub enum Event {
     },
     /// The session is known to be gone: the step starts again in a new one.
     SessionLost {
+        /// The step.
+        step: StepIndex,
+        /// The session.
+        session: ClientSessionId,
+        /// The runtime's words.
+        words: String,
+    },
+    /// The session ended by itself while nothing was asked of it: it is looked for when it is needed again.
+    SessionGone {
         /// The step.
         step: StepIndex,
         /// The session.
@@ -267,6 +279,55 @@ pub enum Event {
         /// The files.
         files: Vec<String>,
     },
+    /// The conflict goes back to the step's agent: the merge is to be begun in its worktree (R17).
+    ConflictReturned {
+        /// The step.
+        step: StepIndex,
+    },
+    /// The integration branch's tip is merged into the step's worktree but for what conflicts.
+    MergeBegun {
+        /// The step.
+        step: StepIndex,
+        /// That tip.
+        onto: String,
+        /// The files in conflict; none: nothing conflicts any more, and the work waits for its turn to be merged.
+        files: Vec<String>,
+    },
+    /// The agent reported that it resolved the conflict, and no file shows one any more.
+    ConflictResolved {
+        /// The step.
+        step: StepIndex,
+    },
+    /// The agent reported, and these files are still in conflict: they go back to it.
+    ConflictLeft {
+        /// The step.
+        step: StepIndex,
+        /// The files.
+        files: Vec<String>,
+    },
+    /// The conflict stays: the merge in the step's worktree is given up before the step ends.
+    ConflictGivenUp {
+        /// The step.
+        step: StepIndex,
+        /// The files that are still in conflict.
+        files: Vec<String>,
+        /// How the step is to end.
+        end: StepEnd,
+    },
+    /// The merge in the step's worktree was given up: its branch holds the work as it was before.
+    MergeAbandoned {
+        /// The step.
+        step: StepIndex,
+        /// Where what the worktree held was kept; none: it held nothing more.
+        rescued: Option<String>,
+    },
+    /// Files of the person's own checkout changed while the step, which has a worktree, was at work.
+    StrayWrites {
+        /// The step.
+        step: StepIndex,
+        /// The files.
+        writes: Vec<StrayWrite>,
+    },
     /// The step is over.
     StepEnded {
         /// The step.
@@ -286,6 +347,19 @@ pub enum Event {
         /// What holds it.
         holds: Vec<Hold>,
     },
+
+    /// The task's check is to be run (W10b).
+    CheckStarted {
+        /// The commit that it runs on, in a fresh worktree; none: it runs in the folder that the steps worked in.
+        commit: Option<String>,
+    },
+    /// The check ended.
+    CheckEnded {
+        /// How.
+        result: CheckResult,
+    },
+    /// The folder that was made for the check is gone.
+    CheckCleared,
 }
 
 impl Event {
@@ -297,7 +371,10 @@ impl Event {
             | Event::EngineStarted { .. }
             | Event::StopAsked { .. }
             | Event::ResumeAsked
-            | Event::RunEnded { .. } => None,
+            | Event::RunEnded { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckEnded { .. }
+            | Event::CheckCleared => None,
             Event::StepStarted { step }
             | Event::WorktreePlanned { step, .. }
             | Event::WorktreeReady { step, .. }
@@ -306,6 +383,7 @@ impl Event {
             | Event::SessionOpened { step, .. }
             | Event::SessionFound { step, .. }
             | Event::SessionLost { step, .. }
+            | Event::SessionGone { step, .. }
             | Event::SessionClosed { step, .. }
             | Event::UsageCounted { step, .. }
             | Event::MessagePlanned { step, .. }
@@ -323,6 +401,13 @@ impl Event {
             | Event::MergePlanned { step, .. }
             | Event::Merged { step, .. }
             | Event::MergeConflicted { step, .. }
+            | Event::ConflictReturned { step }
+            | Event::MergeBegun { step, .. }
+            | Event::ConflictResolved { step }
+            | Event::ConflictLeft { step, .. }
+            | Event::ConflictGivenUp { step, .. }
+            | Event::MergeAbandoned { step, .. }
+            | Event::StrayWrites { step, .. }
             | Event::StepEnded { step, .. }
             | Event::WorktreeRemoved { step }
             | Event::WorktreeHeld { step, .. } => Some(*step),
@@ -340,6 +425,8 @@ pub enum MessagePurpose {
     Correction,
     /// To go on after an interruption or a provider's failure, in the same session.
     Continuation,
+    /// A conflict of the agent's work with that of others, for it to resolve (R17).
+    Conflict,
 }
 
 /// Who decided on a permission request.
@@ -352,54 +439,6 @@ pub enum AnsweredBy {
     Policy,
     /// Nobody: the message that it belonged to was cancelled or is over.
     Cancel,
-}
-
-/// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepEnd {
-    /// All of its mission.
-    Complete,
-    /// Part of it.
-    Partial,
-    /// Something stands in its way.
-    Blocked,
-    /// It failed.
-    Failed(Box<Failure>),
-    /// It was cancelled, and can be resumed.
-    Cancelled,
-    /// It was not run, because of this step upstream.
-    NotRun(StepIndex),
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunEnd {
-    /// Every step is complete.
-    Complete,
-    /// Some step is partial.
-    Partial,
-    /// Some step is blocked.
-    Blocked,
-    /// Some step failed.
-    Failed,
-    /// A person stopped it.
-    Stopped,
-}
-
-impl RunEnd {
-    /// The state's name.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            RunEnd::Complete => "complete",
-            RunEnd::Partial => "partial",
-            RunEnd::Blocked => "blocked",
-            RunEnd::Failed => "failed",
-            RunEnd::Stopped => "stopped",
-        }
-    }
 }
 
 /// Why a step failed.

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::CheckResult;
 use super::event::AnsweredBy;
+use super::stray::StraySeen;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::plain;
 use crate::ports::runtime::{Answer, FoundSession, OpenedSession, PermissionRequest, RuntimeError, Usage};
-use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
+use crate::ports::workspace::{
+    Committed, MergeBegun, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree,
+};
 
 /// Something that may concern a run. Late, repeated or foreign ones yield nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +137,8 @@ pub enum Input {
         step: StepIndex,
         /// What came of it.
         result: Result<Committed, WorkspaceError>,
+        /// What changed in the person's checkout since the step's session began.
+        seen: StraySeen,
     },
     /// A step's work was to be merged.
     Merged {
@@ -140,6 +146,34 @@ pub enum Input {
         step: StepIndex,
         /// What came of it.
         result: Result<MergeOutcome, WorkspaceError>,
+    },
+    /// A merge was to be begun in a step's worktree.
+    MergeBegun {
+        /// The step.
+        step: StepIndex,
+        /// What came of it.
+        result: Result<MergeBegun, WorkspaceError>,
+    },
+    /// Files that conflicted were looked at.
+    Inspected {
+        /// The step.
+        step: StepIndex,
+        /// Those still in conflict.
+        result: Result<Vec<String>, WorkspaceError>,
+    },
+    /// The merge in a step's worktree was to be given up.
+    MergeAbandoned {
+        /// The step.
+        step: StepIndex,
+        /// The reference under which what it held was kept.
+        result: Result<Option<String>, WorkspaceError>,
+    },
+    /// The task's check was to be run.
+    Checked(CheckResult),
+    /// The folder made for the check was to be removed.
+    CheckCleared {
+        /// What came of it.
+        result: Result<(), WorkspaceError>,
     },
     /// A step's worktree was to be removed.
     Removed {

@@ -5,11 +5,14 @@
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
 mod apply;
+mod check;
 pub mod codec;
 mod compose;
+mod conflict;
 mod decide;
 mod definition;
 mod effect;
+mod ends;
 mod event;
 mod input;
 mod outbox;
@@ -18,6 +21,7 @@ mod phases;
 mod places;
 mod spent;
 mod step;
+mod stray;
 #[cfg(test)]
 pub(crate) mod tests;
 mod view;
@@ -26,17 +30,19 @@ mod worktrees;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
+pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
-pub use event::{
-    AnsweredBy, Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause,
-};
+pub use ends::{RunEnd, StepEnd};
+pub use event::{AnsweredBy, Event, Failure, FailureClass, MessagePurpose, Recorded, WaitCause};
 pub use input::{Command, Input, PermissionAnswer, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use spent::{Cost, Spent};
-pub use step::{Ledger, Phase, Step, StepSession, Wait, Work};
-pub use view::{PlaceLimit, RunView, StepView, WaitingFor};
+pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
+pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
+pub use view::{CheckView, ConflictView, PlaceLimit, RunView, StepView, WaitingFor};
 pub use worktrees::worktrees;
 
 use crate::graph::Graph;
@@ -77,6 +83,7 @@ pub struct Run {
     asking: u32,
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
+    check: check::CheckState,
 }
 
 /// Where the run as a whole stands.
@@ -181,6 +188,7 @@ impl Run {
             ended: 0,
             asking: 0,
             removing: 0,
+            check: check::CheckState::default(),
         })
     }
 
@@ -296,10 +304,10 @@ impl Run {
         }
     }
 
-    /// Whether it is over and something in it did not succeed (R12).
+    /// Whether it is over and something in it did not succeed, its check included (R12).
     #[must_use]
     pub fn can_resume(&self) -> bool {
-        self.end().is_some() && !self.steps.iter().all(Step::lets_follow)
+        self.end().is_some() && (!self.steps.iter().all(Step::lets_follow) || self.check_left())
     }
 
     /// Its state in the words of R2.

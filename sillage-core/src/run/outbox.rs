@@ -26,12 +26,22 @@ pub enum EffectKey {
     Commit(StepIndex),
     /// A step's commit is to be merged.
     Merge(StepIndex),
+    /// The integration branch is to be merged into a step's worktree.
+    BeginMerge(StepIndex),
+    /// Files that conflicted are to be looked at.
+    Inspect(StepIndex),
+    /// The merge in a step's worktree is to be given up.
+    AbandonMerge(StepIndex),
     /// A session is to be asked to stop what it is doing.
     Cancel(StepIndex, ClientSessionId),
     /// A session is to be closed.
     Close(StepIndex, ClientSessionId),
     /// A worktree is to be removed.
     Remove(StepIndex),
+    /// The task's check is to be run.
+    Check,
+    /// The folder made for the check is to be removed.
+    ClearCheck,
 }
 
 /// What ought to be going on outside, and what changed of it since it was last asked.

@@ -35,7 +35,12 @@ impl Run {
         match &state.phase {
             Phase::Ready => self.places.not_ready(position),
             Phase::Ended(_) => self.ended -= 1,
-            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) => self.ending -= 1,
+            Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::MergeQueued(_) => self.ending -= 1,
             Phase::Merging(_) => {
                 self.ending -= 1;
                 self.merging = None;
@@ -71,9 +76,13 @@ impl Run {
                 self.ended += 1;
                 state.ended = Some(at);
             }
-            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => {
-                self.ending += 1
-            }
+            Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => self.ending += 1,
             Phase::Waiting(wait) => state.timer = Some(wait.until),
             Phase::Asking(_) => self.asking += 1,
             Phase::Leasing
@@ -117,6 +126,9 @@ impl Run {
                 .map(|message| EffectKey::Send(step, message.client_message_id)),
             Phase::Verifying => Some(EffectKey::Verify(step)),
             Phase::Committing(_) => Some(EffectKey::Commit(step)),
+            Phase::BeginningMerge(_) => Some(EffectKey::BeginMerge(step)),
+            Phase::Inspecting(_) => Some(EffectKey::Inspect(step)),
+            Phase::Abandoning(_) => Some(EffectKey::AbandonMerge(step)),
             Phase::Merging(_) => Some(EffectKey::Merge(step)),
             Phase::Pending
             | Phase::Ready
@@ -200,6 +212,9 @@ impl Run {
             | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => match resend {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
 use super::permissions::OpenPermission;
+use super::stray::StrayWrite;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId};
 use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
@@ -40,6 +41,12 @@ pub enum Phase {
     Closing(StepEnd),
     /// It is over; what it left is being committed.
     Committing(StepEnd),
+    /// Its work conflicts; the integration branch is being merged into its worktree, for its agent to resolve.
+    BeginningMerge(StepEnd),
+    /// Its agent reported on the conflict; the files are being looked at.
+    Inspecting(StepEnd),
+    /// It is over; the merge in its worktree is being given up.
+    Abandoning(StepEnd),
     /// It is over; its commit waits for its turn to be merged.
     MergeQueued(StepEnd),
     /// It is over; its commit is being merged.
@@ -65,6 +72,9 @@ impl Phase {
             | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => false,
@@ -104,6 +114,8 @@ pub(super) enum Next {
     Continue,
     /// Tell its session, which is in the middle of a message, what a person answered.
     Answer,
+    /// Tell its session of the conflict in its worktree.
+    Resolve,
 }
 
 /// A step of a run.
@@ -190,14 +202,31 @@ pub struct Work {
     pub committed: Option<Committed>,
     /// Whether the integration branch holds it.
     pub merged: bool,
-    /// The files that conflicted.
+    /// The files that conflicted when it was last tried or looked at.
     pub conflicts: Vec<String>,
+    /// The merge begun in the worktree, while its agent is to resolve it.
+    pub conflict: Option<Conflict>,
+    /// Times that a conflict went to its agent.
+    pub conflict_returns: u8,
+    /// Files of the person's checkout that changed while it was at work.
+    pub stray: Vec<StrayWrite>,
     /// Whether the worktree was removed.
     pub removed: bool,
     /// What held the worktree when it was last asked to go.
     pub holds: Vec<Hold>,
     /// Where earlier work was kept.
     pub rescued: Vec<String>,
+}
+
+/// A merge begun in a step's worktree, for its agent to resolve (R17).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The integration branch's tip that is being merged.
+    pub onto: String,
+    /// The files that conflicted when it was begun.
+    pub files: Vec<String>,
+    /// Whether its agent was told of what conflicts now.
+    pub told: bool,
 }
 
 /// What a step has spent and suffered; absent while there is nothing to tell.
@@ -256,13 +285,20 @@ impl Step {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match &self.phase {
+            Phase::Prompted | Phase::Verifying if self.conflict().is_some() => "merging",
             Phase::Pending => "pending",
             Phase::Ready => "ready",
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
             Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
             Phase::Waiting(_) | Phase::Asking(_) => "waiting",
-            Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => "merging",
+            Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => "merging",
             Phase::Ended(StepEnd::Complete) => "complete",
             Phase::Ended(StepEnd::Partial) => "partial",
             Phase::Ended(StepEnd::Blocked) => "blocked",
@@ -343,6 +379,9 @@ impl Step {
             | Phase::Verifying
             | Phase::Closing(_)
             | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => return over,
@@ -376,6 +415,9 @@ impl Step {
             | Phase::Waiting(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => false,
@@ -387,6 +429,36 @@ impl Step {
     pub fn lets_follow(&self) -> bool {
         let passed = matches!(self.phase, Phase::Ended(StepEnd::Complete | StepEnd::Partial));
         passed && self.report.as_ref().is_none_or(|r| r.blockers.is_empty())
+    }
+
+    /// The merge begun in its worktree, while its agent is to resolve it.
+    #[must_use]
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.work.as_deref()?.conflict.as_ref()
+    }
+
+    /// Whether its session is kept open in case that its work conflicts, with nothing to do.
+    pub(super) fn waits_for_its_merge(&self) -> bool {
+        match &self.phase {
+            Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => true,
+            Phase::Ready => self.next == Next::Resolve,
+            Phase::Pending
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Asking(_)
+            | Phase::Closing(_)
+            | Phase::Abandoning(_)
+            | Phase::Ended(_) => false,
+        }
     }
 
     pub(super) fn ledger_mut(&mut self) -> &mut Ledger {

@@ -1,6 +1,8 @@
 //! The machine against a small scripted world, without IO.
 
 mod anything;
+mod check;
+mod conflict;
 mod permissions;
 pub(crate) mod world;
 
@@ -224,15 +226,6 @@ fn p8_a_missing_deliverable_goes_back_to_the_agent() {
     assert_eq!(run.end(), Some(RunEnd::Complete));
     assert_eq!(run.step(StepIndex(0)).unwrap().corrections(), 1);
     assert!(world.texts.iter().any(|text| text.contains("out.md")));
-}
-
-#[test]
-fn g7_a_conflict_is_partial_and_what_follows_runs() {
-    let mut world = World::new(task(&["a", "b"], &[("a", "b")]).with_repository());
-    world.conflicts.push("a".to_owned());
-    let run = world.run_to_end();
-    assert_eq!(run.end(), Some(RunEnd::Partial));
-    assert_eq!(run.step(StepIndex(0)).unwrap().work().unwrap().conflicts, ["f"]);
 }
 
 #[test]

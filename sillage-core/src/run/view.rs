@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::check::CheckResult;
+use super::conflict::CONFLICT_RETURNS;
 use super::event::{StepEnd, WaitCause};
 use super::permissions::PermissionView;
 use super::spent::Spent;
 use super::step::Phase;
+use super::stray::StrayWrite;
 use super::{Run, Stage};
 use crate::id::{ClientSessionId, RunId, StepIndex};
 use crate::plain;
@@ -36,8 +39,42 @@ pub struct RunView {
     pub usage: Spent,
     /// Permission requests that wait for a person, the oldest first.
     pub permissions: Vec<PermissionView>,
+    /// The task's check, once it was begun (W10b).
+    pub check: Option<CheckView>,
     /// Its steps, in the order of the definition.
     pub steps: Vec<StepView>,
+}
+
+/// The task's check as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckView {
+    /// The command.
+    pub command: String,
+    /// How it ended; none: it runs.
+    #[serde(flatten)]
+    pub result: Option<CheckResult>,
+}
+
+/// What comes after `check`.
+impl fmt::Display for CheckView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self
+            .result
+            .as_ref()
+            .map_or_else(|| "runs".to_owned(), CheckResult::words);
+        write!(f, "`{}` {}", plain::line(&self.command), plain::line(&words))
+    }
+}
+
+/// A conflict that went to its agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConflictView {
+    /// The files that are in conflict, as far as is known.
+    pub files: Vec<String>,
+    /// Times that it went to the agent.
+    pub attempt: u8,
+    /// Times that it may go.
+    pub attempts: u8,
 }
 
 /// A step as it stands.
@@ -71,6 +108,10 @@ pub struct StepView {
     pub corrections: u8,
     /// Times that it may go back.
     pub corrections_allowed: u8,
+    /// The conflict that its agent is to resolve, while there is one (R17).
+    pub conflict: Option<ConflictView>,
+    /// Files of the person's checkout that changed while it was at work in its worktree.
+    pub stray_writes: Vec<StrayWrite>,
     /// Its session, while it has one.
     pub session: Option<ClientSessionId>,
     /// The process that holds its session, where the runtime says.
@@ -201,6 +242,9 @@ impl Run {
             | Phase::Verifying
             | Phase::Closing(_)
             | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => None,
         }
@@ -237,6 +281,7 @@ impl RunView {
             updated: run.updated(),
             usage,
             permissions: run.permissions(),
+            check: CheckView::of(run),
             steps,
         }
     }
@@ -291,6 +336,12 @@ impl StepView {
             waited: state.waited(now),
             corrections: state.corrections(),
             corrections_allowed: run.definition().policy.corrections,
+            conflict: state.conflict().and(state.work()).map(|work| ConflictView {
+                files: work.conflicts.clone(),
+                attempt: work.conflict_returns,
+                attempts: CONFLICT_RETURNS,
+            }),
+            stray_writes: state.work().map_or_else(Vec::new, |work| work.stray.clone()),
             session: session.map(super::StepSession::id),
             pid: session.and_then(|s| s.opened()).and_then(|opened| opened.pid),
             usage: state.usage().into(),
@@ -316,10 +367,31 @@ impl StepView {
                 self.corrections, self.corrections_allowed
             ));
         }
+        if let Some(conflict) = &self.conflict {
+            remarks.push(format!(
+                "conflict in {}, try {} of {}",
+                plain::list(&conflict.files),
+                conflict.attempt.max(1),
+                conflict.attempts
+            ));
+        }
+        if !self.stray_writes.is_empty() {
+            remarks.push(StrayWrite::told(&self.stray_writes));
+        }
         if let Some(reason) = &self.waiting_for {
             remarks.push(format!("waits for {reason}"));
         }
         remarks.join("  ")
+    }
+}
+
+impl CheckView {
+    /// The check of a run; none before it is begun, and without one.
+    #[must_use]
+    pub fn of(run: &Run) -> Option<CheckView> {
+        let command = run.definition().task.check.clone()?;
+        let result = run.check().cloned();
+        (result.is_some() || run.is_checking()).then_some(CheckView { command, result })
     }
 }
 
@@ -347,7 +419,13 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Prompted | Phase::Verifying => '●',
         Phase::Waiting(_) => '…',
         Phase::Asking(_) => '?',
-        Phase::Closing(_) | Phase::Committing(_) | Phase::MergeQueued(_) | Phase::Merging(_) => '→',
+        Phase::Closing(_)
+        | Phase::Committing(_)
+        | Phase::BeginningMerge(_)
+        | Phase::Inspecting(_)
+        | Phase::Abandoning(_)
+        | Phase::MergeQueued(_)
+        | Phase::Merging(_) => '→',
         Phase::Ended(StepEnd::Complete) => '✓',
         Phase::Ended(StepEnd::Partial) => '◐',
         Phase::Ended(StepEnd::Blocked) => '■',

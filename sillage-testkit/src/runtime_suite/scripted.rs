@@ -123,6 +123,7 @@ fn answer() -> Reply {
         id: "t1".to_owned(),
         title: "look".to_owned(),
         status: "completed".to_owned(),
+        locations: Vec::new(),
     };
     Reply::Answer {
         before: vec![text("first"), tool, text("the answer")],

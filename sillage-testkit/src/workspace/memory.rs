@@ -7,11 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{
-    Committed, DiffStat, Hold, MergeOutcome, MergeWanted, Removal, Repository, Restarted, WorkspaceError,
-    Worktree, WorktreeState, WorktreeWanted,
+    Checkout, Committed, DiffStat, Hold, MergeBegun, MergeOutcome, MergeWanted, Removal, Repository,
+    Restarted, WorkspaceError, Worktree, WorktreeState, WorktreeWanted,
 };
 
 use super::history::{Files, History};
+
+mod conflicts;
 
 /// The branch that the person of a [`MemoryWorkspace`] stands on.
 const PERSONS_BRANCH: &str = "main";
@@ -28,6 +30,12 @@ pub enum Call {
     Commit(Worktree, String),
     Merge(MergeWanted),
     Restart(Worktree),
+    BeginMerge(Worktree, MergeWanted),
+    Unresolved(Worktree, Vec<String>),
+    AbandonMerge(Worktree, String),
+    Checkout(PathBuf),
+    CheckFolder(String, String),
+    ClearCheck(String),
     Missing(PathBuf, Vec<PathBuf>),
     List(PathBuf),
     Remove(Worktree),
@@ -61,6 +69,8 @@ struct Leased {
     worktree: Worktree,
     /// None: the folder was taken away.
     files: Option<Files>,
+    /// The commit that a merge under way brings in.
+    merging: Option<String>,
 }
 
 impl MemoryWorkspace {
@@ -191,6 +201,7 @@ impl State {
                 wish: wish.clone(),
                 worktree: worktree.clone(),
                 files,
+                merging: None,
             },
         );
         Ok(worktree)
@@ -236,10 +247,19 @@ impl State {
         let tip = self
             .branch_tip(&worktree.branch)
             .ok_or_else(|| lost("has no branch any more"))?;
-        if self.history.files(&tip) == files {
+        let merged = self.concluded(worktree);
+        if self.history.files(&tip) == files && merged.is_none() {
             return Ok(tip);
         }
-        let tip = self.history.commit(vec![tip], files);
+        if let Some(leased) = self
+            .worktrees
+            .get_mut(&worktree.path)
+            .filter(|_| merged.is_some())
+        {
+            leased.merging = None;
+        }
+        let parents = std::iter::once(tip).chain(merged).collect();
+        let tip = self.history.commit(parents, files);
         self.history
             .refs
             .insert(format!("refs/heads/{}", worktree.branch), tip.clone());
@@ -367,6 +387,51 @@ impl Workspace for MemoryWorkspace {
     async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError> {
         self.called(Call::Restart(worktree.clone()))?
             .restart(worktree, run, step)
+    }
+
+    async fn begin_merge(
+        &self,
+        worktree: &Worktree,
+        wish: &MergeWanted,
+    ) -> Result<MergeBegun, WorkspaceError> {
+        let call = Call::BeginMerge(worktree.clone(), wish.clone());
+        self.called(call)?.begin_merge(worktree, wish)
+    }
+
+    async fn unresolved(&self, worktree: &Worktree, files: &[String]) -> Result<Vec<String>, WorkspaceError> {
+        let call = Call::Unresolved(worktree.clone(), files.to_vec());
+        Ok(self.called(call)?.unresolved(worktree, files))
+    }
+
+    async fn abandon_merge(
+        &self,
+        worktree: &Worktree,
+        tip: &str,
+        run: &str,
+        step: &str,
+    ) -> Result<Option<String>, WorkspaceError> {
+        let call = Call::AbandonMerge(worktree.clone(), tip.to_owned());
+        self.called(call)?.abandon_merge(worktree, tip, run, step)
+    }
+
+    async fn checkout(&self, repository: &Path, also: &[PathBuf]) -> Result<Checkout, WorkspaceError> {
+        let state = self.called(Call::Checkout(repository.to_owned()))?;
+        Ok(state.checkout(repository, also))
+    }
+
+    async fn check_folder(
+        &self,
+        _repository: &Path,
+        run: &str,
+        commit: &str,
+    ) -> Result<PathBuf, WorkspaceError> {
+        let call = Call::CheckFolder(run.to_owned(), commit.to_owned());
+        Ok(self.called(call)?.check_folder(run, commit))
+    }
+
+    async fn clear_check(&self, _repository: &Path, run: &str) -> Result<(), WorkspaceError> {
+        self.called(Call::ClearCheck(run.to_owned()))?.clear_check(run);
+        Ok(())
     }
 
     async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {

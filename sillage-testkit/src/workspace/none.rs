@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{
-    Committed, DiffStat, MergeOutcome, MergeWanted, Removal, Repository, Restarted, WorkspaceError, Worktree,
-    WorktreeState, WorktreeWanted,
+    Checkout, Committed, DiffStat, MergeBegun, MergeOutcome, MergeWanted, Removal, Repository, Restarted,
+    WorkspaceError, Worktree, WorktreeState, WorktreeWanted,
 };
 
 /// A workspace in which no folder is in a repository, and no declared file is missing: for runs and benches
@@ -38,6 +38,49 @@ impl Workspace for NoWorkspace {
 
     async fn merge(&self, wish: &MergeWanted) -> Result<MergeOutcome, WorkspaceError> {
         refused(&wish.repository)
+    }
+
+    async fn begin_merge(
+        &self,
+        worktree: &Worktree,
+        _wish: &MergeWanted,
+    ) -> Result<MergeBegun, WorkspaceError> {
+        refused(&worktree.repository)
+    }
+
+    async fn unresolved(
+        &self,
+        worktree: &Worktree,
+        _files: &[String],
+    ) -> Result<Vec<String>, WorkspaceError> {
+        refused(&worktree.repository)
+    }
+
+    async fn abandon_merge(
+        &self,
+        worktree: &Worktree,
+        _tip: &str,
+        _run: &str,
+        _step: &str,
+    ) -> Result<Option<String>, WorkspaceError> {
+        refused(&worktree.repository)
+    }
+
+    async fn checkout(&self, repository: &Path, _also: &[PathBuf]) -> Result<Checkout, WorkspaceError> {
+        refused(repository)
+    }
+
+    async fn check_folder(
+        &self,
+        repository: &Path,
+        _run: &str,
+        _commit: &str,
+    ) -> Result<PathBuf, WorkspaceError> {
+        refused(repository)
+    }
+
+    async fn clear_check(&self, repository: &Path, _run: &str) -> Result<(), WorkspaceError> {
+        refused(repository)
     }
 
     async fn restart(

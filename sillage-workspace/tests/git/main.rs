@@ -7,6 +7,7 @@
 )]
 
 mod commits;
+mod conflicts;
 mod faults;
 mod formats;
 mod leases;

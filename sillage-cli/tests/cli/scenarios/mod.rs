@@ -4,6 +4,8 @@
 
 mod agents;
 mod boxes;
+mod checks;
+mod conflicts;
 mod git;
 mod live;
 mod permissions;
@@ -12,5 +14,6 @@ mod refusals;
 mod reports;
 mod resume;
 mod stage;
+mod strays;
 
 use stage::{Stage, eventually};

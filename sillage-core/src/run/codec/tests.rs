@@ -17,7 +17,10 @@ use crate::report::{
     Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
 };
 use crate::run::tests::world;
-use crate::run::{AnsweredBy, Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, WaitCause};
+use crate::run::{
+    AnsweredBy, CheckResult, Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, StraySign,
+    StrayWrite, WaitCause,
+};
 use crate::time::Timestamp;
 
 /// `number kind hexadecimal-bytes`, one event a line. Lines are added, never changed: each was in somebody's store.
@@ -41,7 +44,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 33, "{kinds:?}");
+    assert_eq!(kinds.len(), 44, "{kinds:?}");
 }
 
 #[test]
@@ -296,6 +299,70 @@ fn samples() -> Vec<Recorded> {
                 ..request(session)
             }),
         },
+        Event::SessionGone {
+            step,
+            session,
+            words: "exit 0".into(),
+        },
+        Event::ConflictReturned { step },
+        Event::MergeBegun {
+            step,
+            onto: "d".repeat(40),
+            files: vec!["src/lib.rs".into()],
+        },
+        Event::MessagePlanned {
+            step,
+            session,
+            purpose: MessagePurpose::Conflict,
+            message: Arc::new(MessageRequest {
+                client_message_id: message,
+                text: "Resolve it.".into(),
+            }),
+        },
+        Event::ConflictLeft {
+            step,
+            files: vec!["src/lib.rs".into()],
+        },
+        Event::ConflictResolved { step },
+        Event::ConflictGivenUp {
+            step,
+            files: vec!["src/lib.rs".into()],
+            end: StepEnd::Partial,
+        },
+        Event::MergeAbandoned {
+            step,
+            rescued: Some("refs/sillage/rescue/r/a/1".into()),
+        },
+        Event::StrayWrites {
+            step,
+            writes: vec![
+                StrayWrite {
+                    path: "README.md".into(),
+                    sign: StraySign::Named,
+                },
+                StrayWrite {
+                    path: "b".into(),
+                    sign: StraySign::Company,
+                },
+            ],
+        },
+        Event::CheckStarted {
+            commit: Some("d".repeat(40)),
+        },
+        Event::CheckEnded {
+            result: CheckResult {
+                passed: false,
+                code: Some(2),
+                why: None,
+                output: "no rule\n".into(),
+                written: 8,
+                file: Some("/data/runs/r/check.log".into()),
+            },
+        },
+        Event::CheckEnded {
+            result: CheckResult::not_made("no shell"),
+        },
+        Event::CheckCleared,
     ];
     events
         .into_iter()

@@ -54,7 +54,7 @@ impl Decision<'_> {
     pub(super) fn end_if_over(&mut self) {
         let run = self.run;
         let over = run.ended as usize == run.steps.len() && run.closing.is_empty() && run.removing == 0;
-        if over && self.events.is_empty() {
+        if over && self.events.is_empty() && !self.check_first() {
             self.say(Event::RunEnded { end: run.outcome() });
         }
     }
@@ -85,7 +85,8 @@ impl Decision<'_> {
                 crate::run::EffectKey::Lease(_) | crate::run::EffectKey::Restart(_)
             )
         });
-        let busy = at_work || (!forced && (leasing || run.ending_now() > 0));
+        let checking = run.check.stage == crate::run::check::CheckStage::Clearing;
+        let busy = at_work || (!forced && (leasing || checking || run.ending_now() > 0));
         if !busy && run.closing.is_empty() && self.events.is_empty() {
             self.say(Event::RunEnded { end: RunEnd::Stopped });
         }

@@ -73,13 +73,17 @@ impl Decision<'_> {
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }
+            Next::Resolve if session.is_some_and(|s| s.attached) => {
+                self.plan_message(step, MessagePurpose::Conflict, None);
+            }
             Next::Lease
             | Next::Restart
             | Next::Open
             | Next::Find
             | Next::Send
             | Next::Answer
-            | Next::Continue => {
+            | Next::Continue
+            | Next::Resolve => {
                 self.say(Event::StepStarted { step });
             }
         }

@@ -105,11 +105,20 @@ impl Decision<'_> {
                 }
             }
             (MessageFate::Unknown, Some(_)) => self.plan_message(step, MessagePurpose::Continuation, None),
+            (_, None) if self.has_untold_conflict(step) => {
+                self.plan_message(step, MessagePurpose::Conflict, None);
+            }
             // The message goes out under its own identifier, or its answer is on its way.
             (MessageFate::NotReceived | MessageFate::InHand | MessageFate::None, Some(_)) => {}
             (_, None) if prompted => self.plan_message(step, MessagePurpose::Continuation, None),
             (_, None) => self.plan_message(step, MessagePurpose::Mission, None),
         }
+    }
+
+    /// Whether a merge was begun in the step's worktree that its agent does not know of.
+    fn has_untold_conflict(&self, step: StepIndex) -> bool {
+        let conflict = self.run.steps[step.position()].conflict();
+        conflict.is_some_and(|conflict| !conflict.told)
     }
 
     pub(super) fn not_sent(
@@ -122,6 +131,17 @@ impl Decision<'_> {
             return;
         };
         if state.phase == Phase::Prompted && state.session.as_deref().is_some_and(|s| s.answers(message)) {
+            if matches!(error, RuntimeError::Lost { .. }) && state.conflict().is_some() && !self.is_stopping()
+            {
+                // It ended while it had nothing to do: it is looked for, and told once it is found.
+                let words = error.to_string();
+                self.say(Event::SessionGone {
+                    step,
+                    session,
+                    words: words.clone(),
+                });
+                return self.wait_for_backoff(step, words, None, true);
+            }
             self.setback(step, error, true);
         }
     }
@@ -142,6 +162,12 @@ impl Decision<'_> {
         };
         if state.is_answering() && concerns {
             self.setback(step, error, false);
+        } else if matches!(error, RuntimeError::Lost { .. })
+            && state.waits_for_its_merge()
+            && state.session.as_deref().is_some_and(|s| s.attached)
+        {
+            let words = error.to_string();
+            self.say(Event::SessionGone { step, session, words });
         }
     }
 
@@ -172,23 +198,7 @@ impl Decision<'_> {
         let words = error.to_string();
         match error {
             RuntimeError::Temporary { retry_after, .. } => {
-                let tries = self.run.steps[step.position()].tries;
-                let policy = &self.run.definition.policy;
-                if policy
-                    .attempts
-                    .is_some_and(|most| u32::from(tries) + 1 >= most.get())
-                {
-                    return self.fail(step, FailureClass::Attempts, words);
-                }
-                let wait = backoff(policy.backoff_first, policy.backoff_most, tries, *retry_after);
-                let until = self.now.plus(wait);
-                self.say(Event::WaitStarted {
-                    step,
-                    cause: WaitCause::Backoff,
-                    until,
-                    words,
-                    resend,
-                });
+                self.wait_for_backoff(step, words, *retry_after, resend);
             }
             RuntimeError::Quota { resets_at, .. } => {
                 let later = self.now.plus(self.run.definition.policy.gate_retry);
@@ -217,6 +227,30 @@ impl Decision<'_> {
                 self.fail(step, FailureClass::Permanent, words);
             }
         }
+    }
+
+    /// The step waits longer with each try, unless it tried often enough (R7).
+    fn wait_for_backoff(
+        &mut self,
+        step: StepIndex,
+        words: String,
+        retry_after: Option<Duration>,
+        resend: bool,
+    ) {
+        let tries = self.run.steps[step.position()].tries;
+        let policy = &self.run.definition.policy;
+        let most = policy.attempts;
+        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) {
+            return self.fail(step, FailureClass::Attempts, words);
+        }
+        let wait = backoff(policy.backoff_first, policy.backoff_most, tries, retry_after);
+        self.say(Event::WaitStarted {
+            step,
+            cause: WaitCause::Backoff,
+            until: self.now.plus(wait),
+            words,
+            resend,
+        });
     }
 
     pub(super) fn answered(&mut self, session: ClientSessionId, message: ClientMessageId, answer: &Answer) {
@@ -308,6 +342,7 @@ impl Decision<'_> {
             MessagePurpose::Correction | MessagePurpose::Continuation => {
                 compose::continuation(self.run, step)
             }
+            MessagePurpose::Conflict => compose::conflict(self.run, step),
         });
         let message = MessageRequest {
             client_message_id: self.ids.message(),

@@ -9,7 +9,8 @@ use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, Works
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
 use crate::run::event::{Event, StepEnd};
-use crate::run::step::Phase;
+use crate::run::step::{Phase, Step};
+use crate::run::stray::StraySeen;
 
 impl Decision<'_> {
     pub(super) fn leased(&mut self, step: StepIndex, result: &Result<Worktree, WorkspaceError>) {
@@ -89,11 +90,27 @@ impl Decision<'_> {
         }
     }
 
-    pub(super) fn committed(&mut self, step: StepIndex, result: &Result<Committed, WorkspaceError>) {
+    pub(super) fn committed(
+        &mut self,
+        step: StepIndex,
+        result: &Result<Committed, WorkspaceError>,
+        seen: &StraySeen,
+    ) {
         let Some(Phase::Committing(end)) = self.run.step(step).map(|state| &state.phase) else {
             return;
         };
         let end = end.clone();
+        let writes = self.run.attribute(step, seen);
+        // Told once: work that is committed again after a conflict shows what was told before.
+        if !writes.is_empty()
+            && self
+                .run
+                .step(step)
+                .and_then(Step::work)
+                .is_none_or(|w| w.stray != writes)
+        {
+            self.say(Event::StrayWrites { step, writes });
+        }
         match (result, &end) {
             (Ok(work), _) => {
                 self.say(Event::WorkCommitted {
@@ -124,13 +141,7 @@ impl Decision<'_> {
                 });
                 self.end(step, end);
             }
-            Ok(MergeOutcome::Conflict(files)) => {
-                self.say(Event::MergeConflicted {
-                    step,
-                    files: files.clone(),
-                });
-                self.end(step, StepEnd::Partial);
-            }
+            Ok(MergeOutcome::Conflict(files)) => self.conflicted(step, files),
             Err(error) => self.fail_in_workspace(step, error),
         }
     }

@@ -5,12 +5,32 @@ use proptest::prelude::*;
 use super::world::{Reply, World, report, task};
 use crate::id::StepIndex;
 use crate::ports::runtime::{RuntimeError, StopReason};
-use crate::run::{Event, PermissionAnswer, Run, RunDefinition, StepEnd};
+use crate::run::{Event, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd, StepEnd};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-/// A graph whose links go from a lower to a higher agent, limits, and what each agent answers in turn.
-fn story() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
+/// What goes wrong besides the agents' answers.
+#[derive(Debug, Clone)]
+struct Bad {
+    /// Of each agent: times that its work conflicts, and that it leaves the conflict.
+    conflicts: Vec<(u8, u8)>,
+    /// Whether the task's check passes, where it has one.
+    check: Option<bool>,
+}
+
+/// A graph whose links go from a lower to a higher agent, limits, what each agent answers in turn, and what else goes
+/// wrong.
+fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
+    let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
+    let bad = (conflicts, any::<Option<bool>>()).prop_map(|(conflicts, check)| Bad { conflicts, check });
+    (peaceful(), bad).prop_map(|((mut definition, answers), bad)| {
+        let task = std::sync::Arc::get_mut(&mut definition.task).unwrap();
+        task.check = bad.check.map(|_| "make check".to_owned());
+        (definition, (answers, bad))
+    })
+}
+
+fn peaceful() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     let links = prop::collection::btree_set((0usize..7, 1usize..8), 0..14);
     let answers = prop::collection::vec(prop::collection::vec(0u8..11, 0..5), 8);
     (1usize..=8, links, 1u32..4, any::<bool>(), answers).prop_map(
@@ -33,9 +53,14 @@ fn story() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     )
 }
 
-fn world(definition: &RunDefinition, answers: &[Vec<u8>]) -> World {
+fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> World {
     let mut world = World::new(definition.clone());
     world.person = Some(PermissionAnswer::Allow);
+    world.passes = bad.check.unwrap_or(true);
+    for (name, (clashes, stubborn)) in NAMES.iter().zip(&bad.conflicts) {
+        world.clashes.insert((*name).to_owned(), *clashes);
+        world.stubborn.insert((*name).to_owned(), *stubborn);
+    }
     for (name, answers) in NAMES.iter().zip(answers) {
         world.script(name, answers.iter().map(|kind| reply(*kind)));
     }
@@ -87,8 +112,30 @@ fn hold(run: &Run, world: &World) {
         ended.iter().all(|times| *times == 1),
         "each step ends once: {ended:?}"
     );
+    let failed_check = run.check().is_some_and(|check| !check.passed);
+    assert!(
+        !failed_check || run.end() != Some(RunEnd::Complete),
+        "W10b: a failed check is never complete"
+    );
+    let checked = run.definition().task.check.is_none() || run.check().is_some();
+    assert!(
+        checked || run.end() != Some(RunEnd::Complete),
+        "W10b: complete only after its check"
+    );
     for (position, step) in run.steps().iter().enumerate() {
         assert!(step.corrections() <= 2);
+        let returns = world.told(u32::try_from(position).unwrap(), MessagePurpose::Conflict);
+        assert!(returns <= 2, "R17: {returns} returns");
+        let work = step.work();
+        let apart = work.is_some_and(|work| !work.merged && !work.conflicts.is_empty());
+        assert!(
+            !apart || step.end() != Some(&StepEnd::Complete),
+            "G7: a conflict is never a success"
+        );
+        assert!(
+            work.is_none_or(|work| work.conflict.is_none()),
+            "R17: no merge is left under way"
+        );
         if let Some(StepEnd::NotRun(because)) = step.end() {
             let node = u32::try_from(position).unwrap();
             assert!(run.graph().ancestors(node).contains(&because.0));
@@ -105,32 +152,32 @@ fn hold(run: &Run, world: &World) {
 
 proptest! {
     #[test]
-    fn every_run_ends_within_its_limits_and_replays_to_itself((definition, answers) in story()) {
-        let mut world = world(&definition, &answers);
+    fn every_run_ends_within_its_limits_and_replays_to_itself((definition, story) in story()) {
+        let mut world = world(&definition, &story);
         let run = world.run_to_end();
         hold(&run, &world);
     }
 
     #[test]
     fn r1_a_cut_anywhere_leads_to_an_end_that_asks_nothing_twice(
-        (definition, answers) in story(),
+        (definition, story) in story(),
         cut in any::<prop::sample::Index>(),
     ) {
-        let mut undisturbed = world(&definition, &answers);
+        let mut undisturbed = world(&definition, &story);
         undisturbed.run_to_end();
         let length = undisturbed.batches[cut.index(undisturbed.batches.len())];
-        let mut world = world(&definition, &answers);
+        let mut world = world(&definition, &story);
         world.run_until(length);
         let run = world.recover();
         hold(&run, &world);
     }
 
     #[test]
-    fn r12_resume_after_any_end_does_again_only_what_did_not_succeed((definition, answers) in story()) {
-        let mut world = world(&definition, &answers);
+    fn r12_resume_after_any_end_does_again_only_what_did_not_succeed((definition, story) in story()) {
+        let mut world = world(&definition, &story);
         let run = world.run_to_end();
+        prop_assume!(run.can_resume());
         let succeeded: Vec<bool> = run.steps().iter().map(crate::run::Step::lets_follow).collect();
-        prop_assume!(!succeeded.iter().all(|passed| *passed));
         let before = world.log.len();
         let run = world.resume(run);
         prop_assert!(run.end().is_some());

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::folders::Folders;
-use crate::id::{ClientMessageId, ClientSessionId, RunId};
+use crate::id::{ClientMessageId, ClientSessionId, RunId, StepIndex};
 use crate::ports::Ids;
 use crate::ports::runtime::{
     Answer, FoundSession, MessageFate, OpenedSession, PermissionOption, PermissionRequest, RuntimeError,
     StopReason, Usage,
 };
-use crate::ports::workspace::{Committed, DiffStat, MergeOutcome, Removal, Restarted, Worktree};
+use crate::ports::workspace::{Committed, DiffStat, MergeBegun, MergeOutcome, Removal, Restarted, Worktree};
 use crate::run::{
-    AnsweredBy, Command, Effect, EffectKey, Event, Input, PermissionAnswer, Recorded, Run, RunDefinition,
-    RunPolicy, RunRepository,
+    AnsweredBy, CheckResult, Command, Effect, EffectKey, Event, Input, MessagePurpose, PermissionAnswer,
+    Phase, Recorded, Run, RunDefinition, RunPolicy, RunRepository, StraySeen,
 };
 use crate::task::{AgentDefinition, AgentKind, FolderLists, Limits, Link, Port, Task, WorktreeWish};
 use crate::time::Timestamp;
@@ -153,6 +153,13 @@ pub(crate) fn asked(session: ClientSessionId, id: &str) -> Input {
     }
 }
 
+fn returns(run: &Run, step: StepIndex) -> u8 {
+    run.step(step)
+        .unwrap()
+        .work()
+        .map_or(0, |work| work.conflict_returns)
+}
+
 pub(crate) struct World {
     pub(crate) definition: RunDefinition,
     scripts: HashMap<String, VecDeque<Reply>>,
@@ -175,7 +182,14 @@ pub(crate) struct World {
     pub(crate) most_at_work: usize,
     pub(crate) cancelled: usize,
     pub(crate) merged: Vec<String>,
-    pub(crate) conflicts: Vec<String>,
+    /// Times that the merge of an agent's work conflicts before it does not.
+    pub(crate) clashes: HashMap<String, u8>,
+    /// Times that an agent reports on a conflict that it left.
+    pub(crate) stubborn: HashMap<String, u8>,
+    /// Whether the task's check passes.
+    pub(crate) passes: bool,
+    pub(crate) seen: StraySeen,
+    pub(crate) abandoned: usize,
     pub(crate) missing: Vec<Vec<PathBuf>>,
     /// Permission requests that are open in their session, with the message they belong to.
     asking: Vec<(ClientSessionId, &'static str, ClientMessageId)>,
@@ -207,7 +221,11 @@ impl World {
             most_at_work: 0,
             cancelled: 0,
             merged: vec![],
-            conflicts: vec![],
+            clashes: HashMap::new(),
+            stubborn: HashMap::new(),
+            passes: true,
+            seen: StraySeen::default(),
+            abandoned: 0,
             missing: vec![],
             asking: vec![],
             due: VecDeque::new(),
@@ -290,6 +308,28 @@ impl World {
                 self.done.insert(key);
             }
         }
+    }
+
+    /// Does one thing that is asked.
+    pub(crate) fn settle_once(&mut self, run: &mut Run) {
+        let length = self.log.len() + 1;
+        self.settle_until(run, length);
+    }
+
+    /// Does what is asked until a step stands so.
+    pub(crate) fn settle_until_phase(&mut self, run: &mut Run, step: u32, stands: impl Fn(&Phase) -> bool) {
+        while !stands(run.step(StepIndex(step)).unwrap().phase()) {
+            let before = self.log.len();
+            self.settle_once(run);
+            assert!(self.log.len() > before, "it never stands so");
+        }
+    }
+
+    /// Nobody knows the sessions any more.
+    pub(crate) fn forget_sessions(&mut self) {
+        self.open.clear();
+        self.opened.clear();
+        self.history.clear();
     }
 
     pub(crate) fn go_on(&mut self, mut run: Run) -> Run {
@@ -469,7 +509,10 @@ impl World {
                 })
             }
             (EffectKey::Commit(step), Effect::Commit { .. }) => {
-                let tip = format!("commit-of-{}", run.agent(step).id);
+                let tip = match returns(run, step) {
+                    0 => format!("commit-of-{}", run.agent(step).id),
+                    again => format!("commit-of-{}-{again}", run.agent(step).id),
+                };
                 let work = Committed {
                     tip,
                     commits: 1,
@@ -478,11 +521,12 @@ impl World {
                 Some(Input::Committed {
                     step,
                     result: Ok(work),
+                    seen: self.seen.clone(),
                 })
             }
             (EffectKey::Merge(step), Effect::Merge(_)) => {
                 let agent = run.agent(step).id.clone();
-                if self.conflicts.contains(&agent) {
+                if returns(run, step) < self.clashes.get(&agent).copied().unwrap_or(0) {
                     return Some(Input::Merged {
                         step,
                         result: Ok(MergeOutcome::Conflict(vec!["f".into()])),
@@ -494,6 +538,40 @@ impl World {
                     step,
                     result: Ok(MergeOutcome::Merged(tip)),
                 })
+            }
+            (EffectKey::BeginMerge(step), Effect::BeginMerge { wish, .. }) => {
+                assert!(wish.commit.starts_with("commit-of-"));
+                let result = Ok(MergeBegun {
+                    onto: run.tip().unwrap_or("base").to_owned(),
+                    files: vec!["f".into(), "g".into()],
+                });
+                Some(Input::MergeBegun { step, result })
+            }
+            (EffectKey::Inspect(step), Effect::Inspect { files, .. }) => {
+                assert_eq!(files, ["f", "g"]);
+                let agent = &run.agent(step).id;
+                let left = returns(run, step) <= self.stubborn.get(agent).copied().unwrap_or(0);
+                let result = Ok(if left { vec!["f".into()] } else { vec![] });
+                Some(Input::Inspected { step, result })
+            }
+            (EffectKey::AbandonMerge(step), Effect::AbandonMerge { .. }) => {
+                self.abandoned += 1;
+                let result = Ok(Some("refs/sillage/rescue/r1/x/1".to_owned()));
+                Some(Input::MergeAbandoned { step, result })
+            }
+            (EffectKey::Check, Effect::Check { command, .. }) => {
+                assert_eq!(command, "make check");
+                Some(Input::Checked(CheckResult {
+                    passed: self.passes,
+                    code: Some(i32::from(!self.passes)),
+                    why: None,
+                    output: "said\n".to_owned(),
+                    written: 5,
+                    file: Some(PathBuf::from("/data/r1/check.log")),
+                }))
+            }
+            (EffectKey::ClearCheck, Effect::ClearCheck { .. }) => {
+                Some(Input::CheckCleared { result: Ok(()) })
             }
             (EffectKey::Cancel(_, session), Effect::Cancel(_)) => {
                 self.cancelled += 1;
@@ -593,6 +671,12 @@ impl World {
             }
         };
         self.due.push_back(news);
+    }
+
+    /// How often this was told to an agent.
+    pub(crate) fn told(&self, step: u32, wanted: MessagePurpose) -> usize {
+        let is = |event: &Event| matches!(event, Event::MessagePlanned { step: of, purpose, .. } if of.0 == step && *purpose == wanted);
+        self.log.iter().filter(|fact| is(&fact.event)).count()
     }
 
     pub(crate) fn prompted_order(&self) -> Vec<&str> {

@@ -152,7 +152,7 @@ fn v4_the_view_in_json_names_sessions_and_leaves_the_unknown_unknown() {
     let expected = serde_json::json!({
         "agent": "a", "title": null, "model": "m", "effort": "low", "state": "running", "glyph": "●",
         "waiting_for": null, "started": 1_000_000, "ended": null, "worked_ms": 250, "waited_ms": 0,
-        "corrections": 0, "corrections_allowed": 2, "session": session.to_string(), "pid": 1,
+        "corrections": 0, "corrections_allowed": 2, "conflict": null, "stray_writes": [], "session": session.to_string(), "pid": 1,
         "usage": {
             "input_tokens": 12, "output_tokens": null, "cache_read_tokens": null, "cache_write_tokens": null,
             "costs": [], "price_unknown": true
