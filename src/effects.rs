@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sillage_core::id::StepIndex;
 use sillage_core::ports::runtime::RuntimeError;
+use sillage_core::ports::workspace::Worktree;
 use sillage_core::run::{Effect, EffectKey, Input, ReportFile};
 use tokio::sync::OnceCell;
 
@@ -46,11 +47,18 @@ pub(crate) async fn carry_out(
                 request,
                 native,
                 in_flight,
+                worktree,
             },
         ) => {
-            let result = runtime
-                .find(&request, native.as_deref(), in_flight.as_deref())
-                .await;
+            let result = match gone(engine, worktree).await {
+                // It is not asked for where it cannot go on: the step starts again in a worktree made anew.
+                Some(words) => Err(RuntimeError::Lost { words }),
+                None => {
+                    runtime
+                        .find(&request, native.as_deref(), in_flight.as_deref())
+                        .await
+                }
+            };
             Some(Input::Found { session, result })
         }
         (
@@ -108,6 +116,19 @@ pub(crate) async fn carry_out(
         }
         (key, effect) => {
             tracing::error!(?key, ?effect, "an effect under another's key: a defect");
+            None
+        }
+    }
+}
+
+/// How a session's worktree was lost, if it was.
+async fn gone(engine: &Engine, worktree: Option<Worktree>) -> Option<String> {
+    let worktree = worktree?;
+    match engine.workspace.lost(&worktree).await {
+        Ok(why) => why.map(|why| format!("its worktree {} {why}", worktree.path.display())),
+        Err(error) => {
+            // Whoever uses the worktree next meets what is wrong, and tells it.
+            tracing::warn!(worktree = %worktree.path.display(), %error, "a worktree could not be looked at");
             None
         }
     }

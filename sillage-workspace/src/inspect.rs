@@ -1,11 +1,13 @@
 //! Looking at a repository before launch.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use sillage_core::ports::workspace::{Repository, WorkspaceError};
 
+use crate::folders::io;
 use crate::git::{Git, programs_named_by};
-use crate::repository::{Found, discover, unsupported};
+use crate::repository::{Found, Repo, discover, unsupported};
 
 /// What is known of the repository that holds `folder`.
 pub(crate) async fn inspect(git: &Git, folder: &Path) -> Result<Option<Repository>, WorkspaceError> {
@@ -40,7 +42,52 @@ pub(crate) async fn inspect(git: &Git, folder: &Path) -> Result<Option<Repositor
         common_dir: found.common,
         branch,
         warnings,
+        uncommitted: 0,
     }))
+}
+
+impl Repo<'_> {
+    /// How many files of the person's checkout are changed, staged or new, and in no commit. Files that git ignores do
+    /// not count. Their index is not written; 0 when it cannot be read.
+    pub(crate) async fn uncommitted_by_person(&self) -> u32 {
+        match self.try_uncommitted_by_person().await {
+            Ok(files) => files,
+            Err(error) => {
+                tracing::warn!(repository = %self.root.display(), %error, "uncommitted files could not be counted");
+                0
+            }
+        }
+    }
+
+    async fn try_uncommitted_by_person(&self) -> Result<u32, WorkspaceError> {
+        let aside = tempfile::tempdir_in(&self.folders.own).map_err(|error| io(&self.folders.own, &error))?;
+        let index = aside.path().join("index");
+        let own = self.admin_of(&self.root).unwrap_or_else(|| self.common.clone());
+        // Its dates spare git from reading every file.
+        if !self.copy_index(&own.join("index"), &index)? {
+            return Ok(0);
+        }
+        let Some(head) = self.pseudo(&own, "HEAD").await? else {
+            return Ok(0);
+        };
+        let call = |words| self.files(&self.root, &index, words);
+        // 1: some file differs, which the next calls name.
+        call("update-index -q --ignore-submodules --refresh")
+            .await?
+            .holds()
+            .await?;
+        let staged = call("diff-index --cached --name-only -z --ignore-submodules=all").await?;
+        let changed = call("diff-files --name-only -z --ignore-submodules=all").await?;
+        let new = call("ls-files --others --exclude-standard -z").await?;
+        let mut names = staged.arg(head).bytes().await?;
+        names.extend(changed.bytes().await?);
+        names.extend(new.bytes().await?);
+        let files: HashSet<&[u8]> = names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .collect();
+        Ok(u32::try_from(files.len()).unwrap_or(u32::MAX))
+    }
 }
 
 async fn warnings(git: &Git, found: &Found) -> Result<Vec<String>, WorkspaceError> {

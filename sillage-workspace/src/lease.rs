@@ -29,7 +29,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    fn worktree(&self) -> Worktree {
+    pub(crate) fn worktree(&self) -> Worktree {
         Worktree {
             repository: self.wish.repository.clone(),
             path: self.path.clone(),

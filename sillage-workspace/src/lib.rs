@@ -17,18 +17,29 @@
 
 mod commit;
 mod confined;
+mod content;
 mod folders;
 mod git;
+mod holds;
 mod inspect;
 mod lease;
 mod locks;
 mod merge;
 mod removal;
 mod repository;
+mod rescue;
 mod restart;
 mod scan;
 mod settings;
+mod survey;
+mod trash;
+mod upkeep;
 mod workspace;
 mod worktree;
 
+pub use content::Sign;
+pub use removal::{Gone, Insistence, TakenAway};
+pub use survey::{Content, Process, Surveyed};
+pub use trash::{Emptied, TrashNote, Trashed};
+pub use upkeep::look;
 pub use workspace::GitWorkspace;

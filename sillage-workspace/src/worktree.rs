@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sillage_core::ports::workspace::WorkspaceError;
 
-use crate::folders::{create_parent, io, remove_file};
+use crate::folders::{create_parent, io, remove_file, replace};
 use crate::git::failed;
 use crate::repository::Repo;
 use crate::scan::{self, Oddities};
@@ -164,6 +164,14 @@ impl Repo<'_> {
             .bytes()
             .await
             .map(drop)
+    }
+
+    /// Copies an index aside, for git writes what it finds out about files into the one that it reads.
+    pub(crate) fn copy_index(&self, from: &Path, to: &Path) -> Result<bool, WorkspaceError> {
+        match fs::read(from) {
+            Ok(bytes) => replace(to, &bytes).map(|()| true),
+            Err(_) => Ok(false),
+        }
     }
 
     /// [`scan::oddities`] off the async threads.

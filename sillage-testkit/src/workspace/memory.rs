@@ -345,6 +345,7 @@ impl Workspace for MemoryWorkspace {
             head,
             branch: Some(PERSONS_BRANCH.to_owned()),
             warnings: Vec::new(),
+            uncommitted: 0,
         }))
     }
 
@@ -367,6 +368,15 @@ impl Workspace for MemoryWorkspace {
     async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError> {
         self.called(Call::Restart(worktree.clone()))?
             .restart(worktree, run, step)
+    }
+
+    async fn lost(&self, worktree: &Worktree) -> Result<Option<String>, WorkspaceError> {
+        let state = self.state();
+        let there = state
+            .worktrees
+            .get(&worktree.path)
+            .is_some_and(|leased| leased.files.is_some());
+        Ok((!there).then(|| "is gone".to_owned()))
     }
 
     async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {

@@ -9,11 +9,14 @@
 mod commits;
 mod faults;
 mod formats;
+mod insistence;
 mod leases;
+mod liars;
 mod merges;
 mod planted;
 mod removals;
 mod sandbox;
+mod surveys;
 
 use sandbox::Sandbox;
 
