@@ -13,7 +13,7 @@ use crate::folders::{exists, remove_file};
 use crate::git::names;
 use crate::repository::{Listed, Repo};
 use crate::scan;
-use crate::worktree::Head;
+use crate::worktree::{Head, as_path};
 
 /// What was made for a worktree, as far as it is known.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +131,7 @@ impl Repo<'_> {
                 nested.extend(self.new_gitlinks(base, commit).await?);
             }
             let fresh = self.folders.place(path)?.fresh_index;
-            let mut files = self.uncommitted(path, &fresh, commit, which).await?;
+            let mut files = self.uncommitted(path, path, &fresh, commit, which).await?;
             files.extend(self.only_staged(path, admin, &fresh, commit).await?);
             files.retain(|file| !nested.iter().any(|folder| file.starts_with(folder)));
             if !files.is_empty() {
@@ -148,12 +148,14 @@ impl Repo<'_> {
         Ok(holds)
     }
 
-    /// Files that the commit does not have so: changed, new or ignored. A folder of new files counts as one.
+    /// Files that the commit does not have so: changed, new or ignored. A folder of new files counts as one. `made_at`
+    /// is where the worktree was made, when its files lie elsewhere by now.
     ///
     /// A fresh index sees through flags that hide changes, no file is taken for unchanged by its date, and no name for
     /// another that differs by its case only, whatever the repository is set to.
     pub(crate) async fn uncommitted(
         &self,
+        made_at: &Path,
         path: &Path,
         index: &Path,
         commit: &str,
@@ -161,6 +163,7 @@ impl Repo<'_> {
     ) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
         remove_file(index)?;
         self.fill(path, index, commit).await?;
+        self.mark_left_out(made_at, path, index).await?;
         let refresh = self
             .files(path, index, "update-index -q --ignore-submodules --refresh")
             .await?;
@@ -281,17 +284,6 @@ fn paths(names: &[u8]) -> impl Iterator<Item = PathBuf> {
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
         .map(as_path)
-}
-
-#[cfg(unix)]
-fn as_path(name: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(name))
-}
-
-#[cfg(not(unix))]
-fn as_path(name: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(name).into_owned())
 }
 
 #[cfg(test)]

@@ -35,7 +35,17 @@ pub(crate) async fn inspect(git: &Git, folder: &Path) -> Result<Option<Repositor
         .trim_end()
         .strip_prefix("refs/heads/")
         .map(str::to_owned);
-    let warnings = warnings(git, &found).await?;
+    let settings = git
+        .call("config --null --show-scope --list", &found.root)
+        .await?
+        .bytes()
+        .await?;
+    let settings = parse_scoped(&settings);
+    refuse_no_room(git, &found).await?;
+    if settings.iter().any(|(_, key)| makes_partial(key)) {
+        refuse_missing_files(git, &found).await?;
+    }
+    let warnings = warnings(&found, &settings);
     Ok(Some(Repository {
         head: String::from_utf8_lossy(&head.stdout).trim_end().to_owned(),
         root: found.root,
@@ -90,14 +100,53 @@ impl Repo<'_> {
     }
 }
 
-async fn warnings(git: &Git, found: &Found) -> Result<Vec<String>, WorkspaceError> {
-    let mut warnings = Vec::new();
-    let listed = git
-        .call("config --null --show-scope --list", &found.root)
-        .await?
-        .bytes()
+/// A branch under one of these names leaves no room for ours below it.
+async fn refuse_no_room(git: &Git, found: &Found) -> Result<(), WorkspaceError> {
+    const FOLDERS: [&str; 3] = [
+        "refs/heads/sillage",
+        "refs/heads/sillage/steps",
+        "refs/heads/sillage/subs",
+    ];
+    let call = git.call("for-each-ref --format=%(refname)", &found.root).await?;
+    let told = call.args(FOLDERS).text().await?;
+    match told.lines().find(|name| FOLDERS.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let branch = name.trim_start_matches("refs/heads/");
+            let why = format!("its branch `{branch}` leaves no room for branches below that name: rename it");
+            Err(unsupported(&found.root, why))
+        }
+    }
+}
+
+/// Whether a setting of this name says that objects may be missing here.
+fn makes_partial(key: &str) -> bool {
+    key == "extensions.partialclone" || (key.starts_with("remote.") && key.ends_with(".promisor"))
+}
+
+/// A partial clone fetches files when they are needed, which we do not: those of the last commit must be here.
+async fn refuse_missing_files(git: &Git, found: &Found) -> Result<(), WorkspaceError> {
+    let call = git
+        .call(
+            "rev-list --quiet --objects --no-walk --missing=print",
+            &found.root,
+        )
         .await?;
-    let settings = parse_scoped(&listed);
+    let told = call.long().arg("HEAD").text().await?;
+    let missing = told.lines().filter(|line| line.starts_with('?')).count();
+    if missing == 0 {
+        return Ok(());
+    }
+    let s = if missing == 1 { "" } else { "s" };
+    let why = format!(
+        "it is a partial clone, and {missing} file{s} of its last commit are not here: fetch them, e.g. by `git \
+         archive HEAD >/dev/null`, or clone it whole"
+    );
+    Err(unsupported(&found.root, why))
+}
+
+fn warnings(found: &Found, settings: &[(String, String)]) -> Vec<String> {
+    let mut warnings = Vec::new();
     let local = |(scope, _): &&(String, String)| scope == "local" || scope == "worktree";
     let mut programs: Vec<&str> = settings
         .iter()
@@ -112,12 +161,11 @@ async fn warnings(git: &Git, found: &Found) -> Result<Vec<String>, WorkspaceErro
             programs.join(", ")
         ));
     }
-    if settings
-        .iter()
-        .filter(local)
-        .any(|(_, key)| key == "extensions.partialclone")
-    {
+    if settings.iter().any(|(_, key)| makes_partial(key)) {
         warnings.push("this is a partial clone: what was not fetched yet cannot be read here".to_owned());
+    }
+    if settings.iter().any(|(_, key)| key == "core.sparsecheckout") {
+        warnings.push("worktrees hold all files, whatever this sparse checkout leaves out".to_owned());
     }
     if found.root.join(".gitmodules").is_file() {
         warnings
@@ -127,11 +175,7 @@ async fn warnings(git: &Git, found: &Found) -> Result<Vec<String>, WorkspaceErro
     if attributes.contains("filter=lfs") {
         warnings.push("files of Git LFS are pointers in worktrees: their content is not fetched".to_owned());
     }
-    if found.common.join("refs/heads/sillage").is_file() {
-        warnings
-            .push("the branch `sillage` leaves no room for branches below that name: rename it".to_owned());
-    }
-    Ok(warnings)
+    warnings
 }
 
 /// Reads `config --null --show-scope --list`: `scope\0key\nvalue\0`; pairs of scope and key.

@@ -204,6 +204,8 @@ impl Repo<'_> {
                 format!("git did not put {} on its branch", lease.path.display()),
             ));
         }
+        // git takes over what the person's own checkout leaves out: an agent gets all files, and can add any.
+        remove_file(&admin.join("info/sparse-checkout"))?;
         // One that knows of files of an earlier folder would take them for unchanged.
         remove_file(&self.folders.place(&lease.path)?.index)?;
         self.check_out(&lease.path, &admin, tip).await

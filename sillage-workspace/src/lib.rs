@@ -41,5 +41,4 @@ pub use content::Sign;
 pub use removal::{Gone, Insistence, TakenAway};
 pub use survey::{Content, Process, Surveyed};
 pub use trash::{Emptied, TrashNote, Trashed};
-pub use upkeep::look;
 pub use workspace::GitWorkspace;

@@ -175,11 +175,11 @@ impl Repo<'_> {
         }
         let files = match (&tip, insistence) {
             (Some(tip), Insistence::None) => {
-                self.uncommitted(&trashed, &place.fresh_index, tip, FilesThatHold::All)
+                self.uncommitted(path, &trashed, &place.fresh_index, tip, FilesThatHold::All)
                     .await
             }
             (Some(tip), Insistence::IgnoredFiles) => {
-                self.uncommitted(&trashed, &place.fresh_index, tip, FilesThatHold::NotIgnored)
+                self.uncommitted(path, &trashed, &place.fresh_index, tip, FilesThatHold::NotIgnored)
                     .await
             }
             (None, _) | (_, Insistence::Everything) => Ok(Default::default()),

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sillage_core::ports::Workspace as _;
-use sillage_core::ports::workspace::{Repository, WorkspaceError, Worktree};
+use sillage_core::ports::workspace::{WorkspaceError, Worktree};
 use sillage_core::time::Timestamp;
 
 use crate::folders::io;
@@ -24,6 +23,8 @@ use crate::workspace::GitWorkspace;
 pub(crate) struct Upkeep {
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     emptied: Arc<AtomicBool>,
+    /// The data folder, where it is to go with the workspace.
+    aside: Option<Arc<tempfile::TempDir>>,
 }
 
 impl Default for Upkeep {
@@ -38,6 +39,7 @@ impl Default for Upkeep {
         Self {
             now: Arc::new(now),
             emptied: Arc::default(),
+            aside: None,
         }
     }
 }
@@ -48,16 +50,18 @@ impl fmt::Debug for Upkeep {
     }
 }
 
-/// What is known of the repository that holds `folder`, with nothing kept anywhere; none where there is none.
-///
-/// # Errors
-/// As [`sillage_core::ports::Workspace::inspect`].
-pub async fn look(folder: &Path) -> Result<Option<Repository>, WorkspaceError> {
-    let aside = tempfile::tempdir().map_err(|error| io(&std::env::temp_dir(), &error))?;
-    GitWorkspace::new(aside.path())?.inspect(folder).await
-}
-
 impl GitWorkspace {
+    /// A workspace to look at repositories with, whose own things go with it.
+    ///
+    /// # Errors
+    /// [`WorkspaceError::Io`] when no temporary folder can be made.
+    pub fn temporary() -> Result<Self, WorkspaceError> {
+        let aside = tempfile::tempdir().map_err(|error| io(&std::env::temp_dir(), &error))?;
+        let mut workspace = Self::new(aside.path())?;
+        workspace.upkeep.aside = Some(Arc::new(aside));
+        Ok(workspace)
+    }
+
     /// Takes the time from here instead of the system: what is removed is kept in the trash for seven days by it.
     #[must_use]
     pub fn with_clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {

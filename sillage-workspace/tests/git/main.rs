@@ -9,6 +9,7 @@
 mod commits;
 mod faults;
 mod formats;
+mod hands;
 mod insistence;
 mod leases;
 mod liars;

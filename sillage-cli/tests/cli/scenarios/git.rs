@@ -287,39 +287,3 @@ fn g7_a_conflict_is_never_a_success_and_both_branches_are_kept() {
         ]);
     }
 }
-
-/// Alpha writes and falls silent until `go_on` is there; then it reports.
-const SILENT_AT_FIRST: &str = "prompts:\n  - match: Alpha\n    times: always\n    if_exists: \"{{script_dir}}/go_on\"\n    steps: [write: { path: alpha.txt, content: a }, report: { summary: Done. }]\n  - match: go on\n    times: always\n    if_exists: \"{{script_dir}}/go_on\"\n    steps: [write: { path: alpha.txt, content: a }, report: { summary: Done. }]\n  - match: Alpha\n    times: always\n    steps: [write: { path: alpha.txt, content: half }, touch: \"{{script_dir}}/at_work\", silent: until_cancelled]\n";
-
-#[test]
-fn e20_one_resume_is_enough_after_a_stopped_agents_worktree_was_deleted() {
-    let stage = Stage::new(SILENT_AT_FIRST);
-    stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
-    let mut running = stage.start_run();
-    stage.appears("at_work");
-    running.signal(rustix::process::Signal::INT);
-    running.wait().expect(130);
-    let [worktree] = stage.worktrees().try_into().expect("one worktree");
-    fs::remove_dir_all(&worktree).expect("deleted by hand");
-    stage.write("go_on", "");
-    let outcome = stage.resume().expect(0).outcome();
-    assert_eq!(outcome["state"], "complete");
-    let branch = outcome["branch"].as_str().expect("a branch");
-    assert_eq!(stage.git(&["show", &format!("{branch}:alpha.txt")]), "a");
-    stage.assert_no_process();
-}
-
-#[test]
-fn e20_one_resume_is_enough_after_a_crash_and_a_deleted_worktree() {
-    let stage = Stage::new(SILENT_AT_FIRST);
-    stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
-    let running = stage.start_run();
-    stage.appears("at_work");
-    running.kill();
-    let [worktree] = stage.worktrees().try_into().expect("one worktree");
-    fs::remove_dir_all(&worktree).expect("deleted by hand");
-    stage.write("go_on", "");
-    let outcome = stage.resume().expect(0).outcome();
-    assert_eq!(outcome["state"], "complete");
-    stage.assert_no_process();
-}

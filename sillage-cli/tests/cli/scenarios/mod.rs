@@ -7,7 +7,9 @@ mod live;
 mod processes;
 mod refusals;
 mod reports;
+mod repositories;
 mod resume;
 mod stage;
+mod worktrees;
 
 use stage::{Stage, eventually};

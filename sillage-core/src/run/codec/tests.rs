@@ -248,6 +248,10 @@ fn samples() -> Vec<Recorded> {
             step,
             holds: vec![Hold::Files(vec!["a".into()]), Hold::Commits(2), Hold::Process(3)],
         },
+        Event::WorktreeHeld {
+            step,
+            holds: vec![Hold::Changed("is gone".into())],
+        },
     ];
     events
         .into_iter()
