@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::join;
 use sillage_core::id::StepIndex;
 use sillage_core::ports::runtime::RuntimeError;
+use sillage_core::ports::workspace::Worktree;
 use sillage_core::run::{CheckoutWatch, Effect, EffectKey, Input, ReportFile, StraySeen};
 use tokio::sync::OnceCell;
 
@@ -55,14 +56,21 @@ pub(crate) async fn carry_out(
                 request,
                 native,
                 in_flight,
+                worktree,
             },
         ) => {
             if let Some(watch) = &watch {
                 stray::cut(watch);
             }
-            let result = runtime
-                .find(&request, native.as_deref(), in_flight.as_deref())
-                .await;
+            let result = match gone(engine, worktree).await {
+                // It is not asked for where it cannot go on: the step starts again in a worktree made anew.
+                Some(words) => Err(RuntimeError::Lost { words }),
+                None => {
+                    runtime
+                        .find(&request, native.as_deref(), in_flight.as_deref())
+                        .await
+                }
+            };
             Some(Input::Found { session, result })
         }
         (
@@ -186,6 +194,19 @@ pub(crate) async fn carry_out(
         }
         (key, effect) => {
             tracing::error!(?key, ?effect, "an effect under another's key: a defect");
+            None
+        }
+    }
+}
+
+/// How a session's worktree was lost, if it was.
+async fn gone(engine: &Engine, worktree: Option<Worktree>) -> Option<String> {
+    let worktree = worktree?;
+    match engine.workspace.lost(&worktree).await {
+        Ok(why) => why.map(|why| format!("its worktree {} {why}", worktree.path.display())),
+        Err(error) => {
+            // Whoever uses the worktree next meets what is wrong, and tells it.
+            tracing::warn!(worktree = %worktree.path.display(), %error, "a worktree could not be looked at");
             None
         }
     }

@@ -130,9 +130,8 @@ pub async fn prepare(
         return Err(LaunchError::Folders(bad));
     }
     let step_folder = step_folder(&folders, &project);
-    let (repository, warnings) = repository(&folders, workspace).await?;
     let parallel = parallel(task.limits.parallel, request.parallel);
-    let worktrees = plan_worktrees(&task, repository.is_some(), parallel, &step_folder)?;
+    let (repository, worktrees, warnings) = place(&task, &folders, &step_folder, parallel, workspace).await?;
     let data = in_fact(&request.data);
     let closed = request.closed.iter().map(|place| in_fact(place));
     let closed: Vec<PathBuf> = std::iter::once(data.clone()).chain(closed).collect();
@@ -171,6 +170,41 @@ fn in_fact(path: &Path) -> PathBuf {
         },
         None => path.to_path_buf(),
     }
+}
+
+/// What a launch of this task would say of the repository that it writes in: what is worth a word, or why it would be
+/// refused.
+///
+/// # Errors
+/// [`LaunchError::Workspace`], [`LaunchError::NoRepository`]: a launch would be refused so.
+pub async fn look_at_repository(
+    task: &Task,
+    folders: &Folders,
+    project: &Project,
+    workspace: &dyn Workspace,
+) -> Result<Vec<String>, LaunchError> {
+    let (step_folder, parallel) = (
+        step_folder(folders, project),
+        parallel(task.limits.parallel, None),
+    );
+    let (_, _, warnings) = place(task, folders, &step_folder, parallel, workspace).await?;
+    Ok(warnings)
+}
+
+/// Where the run works: its repository, who gets a worktree of it, and what is worth a word about that.
+async fn place(
+    task: &Task,
+    folders: &Folders,
+    step_folder: &Path,
+    parallel: NonZeroU32,
+    workspace: &dyn Workspace,
+) -> Result<(Option<RunRepository>, Vec<bool>, Vec<String>), LaunchError> {
+    let (repository, mut warnings, uncommitted) = repository(folders, workspace).await?;
+    let worktrees = plan_worktrees(task, repository.is_some(), parallel, step_folder)?;
+    if worktrees.contains(&true) {
+        warnings.extend(left_behind(uncommitted));
+    }
+    Ok((repository, worktrees, warnings))
 }
 
 fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
@@ -216,12 +250,12 @@ fn step_folder(folders: &Folders, project: &Project) -> PathBuf {
 async fn repository(
     folders: &Folders,
     workspace: &dyn Workspace,
-) -> Result<(Option<RunRepository>, Vec<String>), LaunchError> {
+) -> Result<(Option<RunRepository>, Vec<String>, u32), LaunchError> {
     let Some(folder) = folders.write.first() else {
-        return Ok((None, Vec::new()));
+        return Ok((None, Vec::new(), 0));
     };
     let Some(found) = workspace.inspect(folder).await? else {
-        return Ok((None, Vec::new()));
+        return Ok((None, Vec::new(), 0));
     };
     let place = folder
         .strip_prefix(&found.root)
@@ -233,7 +267,18 @@ async fn repository(
         base: found.head,
         branch: found.branch,
     };
-    Ok((Some(repository), found.warnings))
+    Ok((Some(repository), found.warnings, found.uncommitted))
+}
+
+/// A word on what the person has not committed: agents start from a commit.
+fn left_behind(uncommitted: u32) -> Option<String> {
+    match uncommitted {
+        0 => None,
+        1 => Some("1 uncommitted file is not in the agents' worktrees".to_owned()),
+        many => Some(format!(
+            "{many} uncommitted files are not in the agents' worktrees"
+        )),
+    }
 }
 
 fn parallel(task: Option<NonZeroU32>, program: Option<NonZeroU32>) -> NonZeroU32 {

@@ -33,7 +33,7 @@ pub use control::{ControlClient, ControlError, ControlServer};
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
 pub use feed::{Feed, FeedItem, FeedReader};
 pub use follow::{Followed, follow};
-pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, prepare};
+pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare};
 pub use reader::{ReadError, Reader, StopAsked};
 
 #[cfg(feature = "acp")]

@@ -75,8 +75,10 @@ pub(crate) enum Command {
     Journal(commands::journal::Journal),
     /// Tell what came of a run, the result first.
     Recap(commands::recap::Recap),
-    /// List the worktrees that are left, and what holds each.
+    /// List the worktrees that are left and what holds each, or remove some.
     Worktrees(commands::worktrees::Worktrees),
+    /// Remove the worktrees of runs that are over that nothing holds, and old trash; branches stay.
+    Clean(commands::clean::Clean),
     /// Show it all on a throw-away repository, with scripted agents.
     Demo(commands::demo::Demo),
     /// Play a script as an agent.

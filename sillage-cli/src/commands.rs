@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod check;
+pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod exchanges;
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Journal(journal) => journal::run(&journal, global, output),
         Command::Recap(recap) => recap::run(&recap, global, output),
         Command::Worktrees(worktrees) => worktrees::run(&worktrees, global, output),
+        Command::Clean(clean) => clean::run(&clean, global, output),
         Command::Demo(demo) => demo::run(&demo, output),
         Command::ScriptedAgent(words) => processes::scripted_agent(words),
         Command::LaunchAgent(words) => processes::launch_agent(words),

@@ -52,6 +52,7 @@ macro_rules! workspace_suite {
             merge_of_a_changed_line_on_both_sides_is_a_conflict,
             restart_keeps_everything_first,
             restart_makes_a_lost_worktree_anew,
+            lost_tells_a_worktree_that_is_gone,
             missing_names_what_is_not_there,
             a_conflict_is_begun_resolved_and_merged,
             a_conflict_is_given_up_and_nothing_is_lost,
@@ -307,6 +308,17 @@ pub async fn restart_makes_a_lost_worktree_anew(scene: &impl Scene) -> Checked {
     );
     let after = scene.workspace().commit(&restarted.worktree, "Nothing").await?;
     assert_eq!((after.tip, after.commits), (worktree.base.clone(), 0));
+    Ok(())
+}
+
+/// R12: a session is not looked for where its worktree is gone.
+pub async fn lost_tells_a_worktree_that_is_gone(scene: &impl Scene) -> Checked {
+    let worktree = lease(scene, "a").await?;
+    assert_eq!(scene.workspace().lost(&worktree).await?, None);
+    scene.lose(&worktree.path);
+    assert!(scene.workspace().lost(&worktree).await?.is_some());
+    let restarted = scene.workspace().restart(&worktree, "run-1", "a").await?;
+    assert_eq!(scene.workspace().lost(&restarted.worktree).await?, None);
     Ok(())
 }
 

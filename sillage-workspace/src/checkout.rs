@@ -28,7 +28,7 @@ impl Repo<'_> {
         let mut paths: BTreeSet<PathBuf> = names
             .split(|byte| *byte == 0)
             .filter(|name| !name.is_empty())
-            .map(crate::removal::as_path)
+            .map(crate::worktree::as_path)
             .collect();
         if paths.len() > MOST_FILES {
             return Ok(Checkout {

@@ -29,7 +29,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    fn worktree(&self) -> Worktree {
+    pub(crate) fn worktree(&self) -> Worktree {
         Worktree {
             repository: self.wish.repository.clone(),
             path: self.path.clone(),
@@ -205,6 +205,8 @@ impl Repo<'_> {
                 format!("git did not put {} on its branch", lease.path.display()),
             ));
         }
+        // git takes over what the person's own checkout leaves out: an agent gets all files, and can add any.
+        remove_file(&admin.join("info/sparse-checkout"))?;
         // One that knows of files of an earlier folder would take them for unchanged.
         remove_file(&self.folders.place(&lease.path)?.index)?;
         self.check_out(&lease.path, &admin, tip).await

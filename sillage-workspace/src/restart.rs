@@ -7,6 +7,7 @@ use sillage_core::ports::workspace::{Restarted, WorkspaceError, Worktree, Worktr
 use crate::folders::{exists, io, remove_file};
 use crate::git::{failed, names};
 use crate::repository::Repo;
+use crate::rescue::rescues;
 use crate::worktree::ended_by_nul;
 
 impl Repo<'_> {
@@ -181,70 +182,4 @@ impl Repo<'_> {
         }
         Ok(())
     }
-
-    /// Keeps the commits of a worktree's branch before the branch goes elsewhere.
-    pub(crate) async fn rescue_of(&self, worktree: &Worktree, commit: &str) -> Result<(), WorkspaceError> {
-        let lease = self.recorded(&worktree.path)?;
-        let (run, step) = lease.map_or_else(
-            || ("unknown".to_owned(), worktree.branch.replace('/', "-")),
-            |lease| (lease.wish.run, lease.wish.step),
-        );
-        self.rescue_if_new(&rescues(&run, &step)?, commit, &worktree.base)
-            .await
-            .map(drop)
-    }
-
-    /// Keeps a commit under a rescue reference of the step, unless the base holds it.
-    pub(crate) async fn keep_reference(
-        &self,
-        run: &str,
-        step: &str,
-        commit: &str,
-        base: &str,
-    ) -> Result<Option<String>, WorkspaceError> {
-        self.rescue_if_new(&rescues(run, step)?, commit, base).await
-    }
-
-    /// Puts a commit under the first free number, unless the base holds it; a rescue of the same content on the same
-    /// commit, made before a crash, is not made again.
-    async fn rescue_if_new(
-        &self,
-        rescues: &str,
-        commit: &str,
-        base: &str,
-    ) -> Result<Option<String>, WorkspaceError> {
-        if self.contains(base, commit).await? {
-            return Ok(None);
-        }
-        let same = self.origin(commit).await?;
-        for (name, kept) in self.references(rescues).await? {
-            let number = name.strip_prefix(rescues).and_then(|rest| rest.strip_prefix('/'));
-            if number.is_some_and(|number| !number.contains('/')) && self.origin(&kept).await? == same {
-                return Ok(Some(name));
-            }
-        }
-        let mut number = 1_u32;
-        loop {
-            let name = format!("{rescues}/{number}");
-            if self.references(&name).await?.is_empty() && self.move_ref(&name, commit, None).await? {
-                return Ok(Some(name));
-            }
-            number += 1;
-        }
-    }
-
-    /// A commit's tree and parents: what it is apart from when and by whom it was made.
-    async fn origin(&self, commit: &str) -> Result<String, WorkspaceError> {
-        self.objects("log -1 --no-show-signature")
-            .await?
-            .args(["--format=%T %P", commit])
-            .text()
-            .await
-    }
-}
-
-fn rescues(run: &str, step: &str) -> Result<String, WorkspaceError> {
-    names::folder_name(run)?;
-    names::folder_name(step)?;
-    Ok(format!("refs/sillage/rescue/{run}/{step}"))
 }

@@ -12,7 +12,9 @@ use sillage_core::ports::workspace::{
 use crate::folders::{create, io};
 use crate::git::{Git, failed, names};
 use crate::locks::Locks;
+use crate::removal::{Insistence, TakenAway};
 use crate::repository::Repo;
+use crate::upkeep::Upkeep;
 
 /// Worktrees, commits and merges by the git command line.
 ///
@@ -23,9 +25,10 @@ use crate::repository::Repo;
 /// when it is to be removed. Ignored files are neither committed nor lost: they hold it too.
 #[derive(Debug)]
 pub struct GitWorkspace {
-    git: Git,
-    data: PathBuf,
-    locks: Locks,
+    pub(crate) git: Git,
+    pub(crate) data: PathBuf,
+    pub(crate) locks: Locks,
+    pub(crate) upkeep: Upkeep,
 }
 
 impl GitWorkspace {
@@ -63,10 +66,12 @@ impl GitWorkspace {
             git,
             data,
             locks: Locks::default(),
+            upkeep: Upkeep::default(),
         })
     }
 
-    async fn open(&self, repository: &Path) -> Result<Repo<'_>, WorkspaceError> {
+    pub(crate) async fn open(&self, repository: &Path) -> Result<Repo<'_>, WorkspaceError> {
+        self.empty_trash_once();
         Repo::open(&self.git, &self.data, repository).await
     }
 }
@@ -74,12 +79,18 @@ impl GitWorkspace {
 #[async_trait]
 impl Workspace for GitWorkspace {
     async fn inspect(&self, folder: &Path) -> Result<Option<Repository>, WorkspaceError> {
-        crate::inspect::inspect(&self.git, folder).await
+        let found = crate::inspect::inspect(&self.git, folder).await?;
+        let Some(mut found) = found else {
+            return Ok(None);
+        };
+        found.uncommitted = self.open(&found.root).await?.uncommitted_by_person().await;
+        Ok(Some(found))
     }
 
     async fn lease(&self, wish: &WorktreeWanted) -> Result<Worktree, WorkspaceError> {
         let repo = self.open(&wish.repository).await?;
         let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+        repo.mend().await?;
         repo.lease(wish, None).await
     }
 
@@ -150,6 +161,14 @@ impl Workspace for GitWorkspace {
         repo.restart(worktree, run, step).await
     }
 
+    async fn lost(&self, worktree: &Worktree) -> Result<Option<String>, WorkspaceError> {
+        match self.open(&worktree.repository).await?.admin(&worktree.path) {
+            Ok(_) => Ok(None),
+            Err(WorkspaceError::WorktreeLost { why, .. }) => Ok(Some(why)),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {
         let (folder, files) = (folder.to_owned(), files.to_vec());
         let looked = tokio::task::spawn_blocking(move || crate::confined::missing(&folder, &files)).await;
@@ -163,10 +182,10 @@ impl Workspace for GitWorkspace {
     }
 
     async fn remove(&self, worktree: &Worktree, integration: &str) -> Result<Removal, WorkspaceError> {
-        let repo = self.open(&worktree.repository).await?;
-        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
-        let _here = self.locks.here(&worktree.path).await;
-        repo.remove(worktree, integration).await
+        match self.take_away(worktree, integration, Insistence::None).await? {
+            TakenAway::Gone(_) => Ok(Removal::Removed),
+            TakenAway::Held(holds) => Ok(Removal::Held(holds)),
+        }
     }
 
     async fn diff(&self, repository: &Path, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {

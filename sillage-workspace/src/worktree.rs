@@ -11,7 +11,7 @@ use sillage_core::ports::workspace::WorkspaceError;
 #[cfg(unix)]
 use crate::confined::Folder;
 use crate::confined::bounded;
-use crate::folders::{create_parent, io, remove_file};
+use crate::folders::{create_parent, io, remove_file, replace};
 use crate::git::failed;
 use crate::locks;
 use crate::repository::Repo;
@@ -159,6 +159,7 @@ impl Repo<'_> {
         tip: &str,
     ) -> Result<String, WorkspaceError> {
         self.fill(worktree, index, tip).await?;
+        self.mark_left_out(worktree, worktree, index).await?;
         let odd = self.oddities(worktree).await?;
         if let Some(file) = odd.blocking.first() {
             return Err(WorkspaceError::Io {
@@ -192,6 +193,58 @@ impl Repo<'_> {
             .bytes()
             .await
             .map(drop)
+    }
+
+    /// Copies an index aside, for git writes what it finds out about files into the one that it reads.
+    pub(crate) fn copy_index(&self, from: &Path, to: &Path) -> Result<bool, WorkspaceError> {
+        match fs::read(from) {
+            Ok(bytes) => replace(to, &bytes).map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Tells an index of ours which files an agent's own sparse checkout left out: they are not there, and were not
+    /// removed. `made_at` is where the worktree was made, when its files lie elsewhere by now.
+    pub(crate) async fn mark_left_out(
+        &self,
+        made_at: &Path,
+        worktree: &Path,
+        index: &Path,
+    ) -> Result<(), WorkspaceError> {
+        let admin = self.admin_of(made_at);
+        let Some(admin) = admin.filter(|admin| admin.join("info/sparse-checkout").is_file()) else {
+            return Ok(());
+        };
+        let mut copy = index.as_os_str().to_owned();
+        copy.push(".own");
+        let copy = PathBuf::from(copy);
+        if !self.copy_index(&admin.join("index"), &copy)? {
+            return Ok(());
+        }
+        let told = self.files(worktree, &copy, "ls-files -t -z").await?.bytes().await;
+        remove_file(&copy)?;
+        let left_out: Vec<PathBuf> = told?
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| entry.strip_prefix(b"S "))
+            .map(as_path)
+            .filter(|path| fs::symlink_metadata(worktree.join(path)).is_err())
+            .collect();
+        // Some may be in that index only: what is not in ours is not asked for.
+        let ours = self.files(worktree, index, "ls-files -z").await?.bytes().await?;
+        let ours: std::collections::HashSet<&[u8]> = ours.split(|byte| *byte == 0).collect();
+        let names: Vec<u8> = ended_by_nul(&left_out)
+            .split_inclusive(|byte| *byte == 0)
+            .filter(|name| ours.contains(&name[..name.len() - 1]))
+            .flatten()
+            .copied()
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let call = self
+            .files(worktree, index, "update-index --skip-worktree -z --stdin")
+            .await?;
+        call.stdin(names).bytes().await.map(drop)
     }
 
     /// [`scan::oddities`] off the async threads.
@@ -322,4 +375,17 @@ pub(crate) fn ended_by_nul<P: AsRef<std::ffi::OsStr>>(names: &[P]) -> Vec<u8> {
                 .chain([0])
         })
         .collect()
+}
+
+/// A path as git prints it.
+#[cfg(unix)]
+pub(crate) fn as_path(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(name))
+}
+
+/// A path as git prints it.
+#[cfg(not(unix))]
+pub(crate) fn as_path(name: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(name).into_owned())
 }

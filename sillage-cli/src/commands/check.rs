@@ -9,11 +9,14 @@ use sillage::core::document::{self, Format, Node, Value};
 use sillage::core::fault::Fault;
 use sillage::core::folders::Folders;
 use sillage::core::task::{self, Task};
+use sillage::look_at_repository;
 use sillage::project::{BadFolder, FolderOf, Project};
+use sillage::workspace::GitWorkspace;
 
 use crate::arguments::Global;
+use crate::drive;
 use crate::exit::Exit;
-use crate::failure::{Failure, with_causes};
+use crate::failure::{Failure, Kind, with_causes};
 use crate::input;
 use crate::output::{Output, Tone};
 use crate::terminal::visible;
@@ -83,10 +86,11 @@ pub(crate) fn run(arguments: &Check, global: &Global, output: &mut Output) -> Re
     let project = Project::of(&folder)?;
     let (folders, bad) = project.entrust(&folder, &task.folders);
     let tree = document::read(text, format).ok();
-    let warnings: Vec<Warning> = bad
+    let mut warnings: Vec<Warning> = bad
         .iter()
         .map(|bad| warning(bad, file, &project, tree.as_ref()))
         .collect();
+    warnings.extend(of_repository(&task, &folders, &project, file)?);
 
     output.json(&Answer {
         ok: true,
@@ -201,6 +205,37 @@ fn warning(bad: &BadFolder, task_file: &Path, project: &Project, task: Option<&N
         column: place.map(|place| place.column),
         path,
     }
+}
+
+/// What a run would say of the repository that the task writes in.
+fn of_repository(
+    task: &Task,
+    folders: &Folders,
+    project: &Project,
+    file: &Path,
+) -> Result<Vec<Warning>, Failure> {
+    let looked = drive::block_on(async {
+        let workspace = GitWorkspace::temporary().map_err(|error| Failure::new(Kind::Io, error))?;
+        Ok(look_at_repository(task, folders, project, &workspace).await)
+    })?;
+    let warning = |code, message| Warning {
+        code,
+        file: input::name(file),
+        message,
+        path: "/folders/write/0".to_owned(),
+        line: None,
+        column: None,
+    };
+    Ok(match looked {
+        Ok(words) => words
+            .into_iter()
+            .map(|words| warning("repository", words))
+            .collect(),
+        Err(error) => vec![warning(
+            "unusable_repository",
+            format!("{}; a run would be refused", with_causes(&error)),
+        )],
+    })
 }
 
 fn tell_warning(warning: &Warning, output: &mut Output) -> Result<(), Failure> {

@@ -111,6 +111,13 @@ pub trait Workspace: Send + Sync {
     /// By cause; nothing is put back before it is kept.
     async fn restart(&self, worktree: &Worktree, run: &str, step: &str) -> Result<Restarted, WorkspaceError>;
 
+    /// Why the folder is no longer the worktree that was made; none while it is. A session that worked in a lost one
+    /// cannot go on there.
+    ///
+    /// # Errors
+    /// By cause, when it cannot be told.
+    async fn lost(&self, worktree: &Worktree) -> Result<Option<String>, WorkspaceError>;
+
     /// Which of `files` are missing or empty below `folder`. A path that leads out of the folder counts as missing.
     ///
     /// # Errors
@@ -150,6 +157,9 @@ pub struct Repository {
     /// What is worth a word before launch, e.g. local settings that name programs.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Files of the person's that are changed, staged or new and in no commit: no worktree has them.
+    #[serde(default)]
+    pub uncommitted: u32,
 }
 
 /// A worktree that is wanted.
@@ -288,6 +298,8 @@ pub enum Hold {
     NestedRepository(PathBuf),
     /// Its head is not on the branch that was made for it.
     OtherBranch(String),
+    /// It is not what was made any more, or cannot be looked at: how.
+    Changed(String),
 }
 
 /// What a person reads, e.g. `2 uncommitted files: a, b`.
@@ -312,6 +324,7 @@ impl fmt::Display for Hold {
             Hold::Lock(reason) => write!(f, "it is locked: {reason}"),
             Hold::NestedRepository(path) => write!(f, "a repository within it: {}", path.display()),
             Hold::OtherBranch(head) => write!(f, "its head is not on its own branch: {head}"),
+            Hold::Changed(how) => write!(f, "it is not as it was made: {how}"),
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum Effect {
         native: Option<String>,
         /// The message whose answer is missing.
         in_flight: Option<Arc<MessageRequest>>,
+        /// The worktree that it works in, without which it cannot go on.
+        worktree: Option<Worktree>,
     },
     /// Write files that the message speaks of, then send it.
     Send {
@@ -165,6 +167,7 @@ impl Run {
                     request: Arc::clone(&session.request),
                     native: session.opened.as_ref().and_then(|o| o.native.clone()),
                     in_flight: session.in_flight.clone(),
+                    worktree: self.worktree_of(step),
                 })
             }
             EffectKey::Send(step, _) => self.sending(step),

@@ -365,6 +365,7 @@ impl Workspace for MemoryWorkspace {
             head,
             branch: Some(PERSONS_BRANCH.to_owned()),
             warnings: Vec::new(),
+            uncommitted: 0,
         }))
     }
 
@@ -432,6 +433,15 @@ impl Workspace for MemoryWorkspace {
     async fn clear_check(&self, _repository: &Path, run: &str) -> Result<(), WorkspaceError> {
         self.called(Call::ClearCheck(run.to_owned()))?.clear_check(run);
         Ok(())
+    }
+
+    async fn lost(&self, worktree: &Worktree) -> Result<Option<String>, WorkspaceError> {
+        let state = self.state();
+        let there = state
+            .worktrees
+            .get(&worktree.path)
+            .is_some_and(|leased| leased.files.is_some());
+        Ok((!there).then(|| "is gone".to_owned()))
     }
 
     async fn missing(&self, folder: &Path, files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {

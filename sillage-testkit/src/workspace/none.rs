@@ -92,6 +92,10 @@ impl Workspace for NoWorkspace {
         refused(&worktree.repository)
     }
 
+    async fn lost(&self, worktree: &Worktree) -> Result<Option<String>, WorkspaceError> {
+        refused(&worktree.repository)
+    }
+
     async fn missing(&self, _folder: &Path, _files: &[PathBuf]) -> Result<Vec<PathBuf>, WorkspaceError> {
         Ok(Vec::new())
     }

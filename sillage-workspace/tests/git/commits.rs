@@ -275,7 +275,10 @@ async fn submodules_stay_as_the_base_has_them() {
     let removal = sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap();
     assert_eq!(
         removal,
-        Removal::Held(vec![Hold::NestedRepository("module".into())])
+        Removal::Held(vec![
+            Hold::NestedRepository("module".into()),
+            Hold::NestedRepository(".git/modules/module".into())
+        ])
     );
 }
 

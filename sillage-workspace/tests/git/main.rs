@@ -10,12 +10,16 @@ mod commits;
 mod conflicts;
 mod faults;
 mod formats;
+mod hands;
+mod insistence;
 mod leases;
+mod liars;
 mod matrix;
 mod merges;
 mod planted;
 mod removals;
 mod sandbox;
+mod surveys;
 mod vectors;
 
 use sandbox::Sandbox;

@@ -4,10 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{Hold, Removal, WorkspaceError, Worktree};
+use sillage_core::time::Timestamp;
 use sillage_testkit::workspace_suite::Scene;
+use sillage_workspace::{Emptied, Insistence, TakenAway};
 
 use crate::sandbox::{Sandbox, gits};
 
@@ -204,23 +207,40 @@ async fn only_our_own_worktrees_are_listed_and_removed_g11() {
     assert_eq!(sandbox.persons(), before);
 }
 
+/// Rule 8: the trash keeps it for seven days, with a note of what it was; then whoever works with worktrees next
+/// empties it.
 #[tokio::test]
-async fn what_is_removed_can_be_found_in_the_trash_for_a_while() {
-    let sandbox = Sandbox::newest();
-    let old = sandbox.at("data/trash/1000-x-r1-old-0");
-    fs::create_dir_all(&old).unwrap();
+async fn rule8_what_is_removed_can_be_found_in_the_trash_for_seven_days() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let now = Arc::new(AtomicI64::new(20_000 * DAY));
+    let clock = Arc::clone(&now);
+    let sandbox = Sandbox::newest().with_clock(move || Timestamp(clock.load(Ordering::Relaxed)));
     let worktree = sandbox.lease("a").await;
-    assert_eq!(
-        sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap(),
-        Removal::Removed
-    );
-    let trash: Vec<PathBuf> = fs::read_dir(sandbox.at("data/trash"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    assert!(!old.exists() && trash.len() == 1, "{trash:?}");
-    assert_eq!(fs::read_to_string(trash[0].join("README")).unwrap(), "read me\n");
+    let answer = sandbox
+        .workspace
+        .take_away(&worktree, "sillage/r1", Insistence::None)
+        .await;
+    let Ok(TakenAway::Gone(gone)) = answer else {
+        panic!("{answer:?}")
+    };
+    let (place, until) = gone.trash.unwrap();
+    assert_eq!((until, gone.rescued), (Timestamp(20_007 * DAY), vec![]));
+    assert_eq!(fs::read_to_string(place.join("README")).unwrap(), "read me\n");
     assert_eq!(sandbox.branch_tip(&worktree.branch), worktree.base);
+    assert!(!sandbox.git("repo", &["worktree", "list"]).contains("r1/a"));
+    let trash = sandbox.workspace.trash().await.unwrap();
+    let note = trash[0].note.clone().unwrap();
+    assert_eq!((trash.len(), &trash[0].path, trash[0].until), (1, &place, until));
+    assert_eq!((note.run.as_str(), note.step.as_str()), ("r1", "a"));
+    assert_eq!((note.path, note.repository), (worktree.path, sandbox.at("repo")));
+
+    now.fetch_add(7 * DAY - 1, Ordering::Relaxed);
+    assert_eq!(sandbox.workspace.empty_trash().await.unwrap(), Emptied::default());
+    assert!(place.exists());
+    now.fetch_add(1, Ordering::Relaxed);
+    let emptied = sandbox.workspace.empty_trash().await.unwrap();
+    assert_eq!((emptied.folders, emptied.disk_bytes), (1, trash[0].disk_bytes));
+    assert_eq!(fs::read_dir(sandbox.at("data/trash")).unwrap().count(), 0);
 }
 
 /// G10: three agents commit in loops while other worktrees come and go.

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{MergeWanted, Worktree, WorktreeWanted};
+use sillage_core::time::Timestamp;
 use sillage_testkit::workspace_suite::Scene;
 use sillage_workspace::GitWorkspace;
 use tempfile::TempDir;
@@ -79,6 +80,12 @@ impl Sandbox {
         arguments.extend(init);
         sandbox.git("repo", &arguments);
         sandbox
+    }
+
+    pub(crate) fn with_clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        let workspace = GitWorkspace::with_git(&self.program, &self.at("data")).unwrap();
+        self.workspace = workspace.with_home(&self.at("home")).with_clock(now);
+        self
     }
 
     /// A path in the sandbox.

@@ -12,8 +12,10 @@ mod permissions;
 mod processes;
 mod refusals;
 mod reports;
+mod repositories;
 mod resume;
 mod stage;
 mod strays;
+mod worktrees;
 
 use stage::{Stage, eventually};

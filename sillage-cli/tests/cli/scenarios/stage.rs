@@ -150,6 +150,21 @@ impl Drop for Running {
     }
 }
 
+/// Whatever a scenario did, its repository is sound at its end (G10).
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let work = self.path("work");
+        // This very git may refuse to open it.
+        let opens = || Command::new("git").arg("-C").arg(&work).arg("rev-parse").output();
+        if !std::thread::panicking()
+            && work.join(".git").exists()
+            && opens().is_ok_and(|told| told.status.success())
+        {
+            self.git(&["fsck", "--strict", "--no-dangling"]);
+        }
+    }
+}
+
 impl Stage {
     /// A repository on `main` with one commit, and an agent that plays this script.
     pub(crate) fn new(script: &str) -> Stage {

@@ -363,6 +363,10 @@ fn samples() -> Vec<Recorded> {
             result: CheckResult::not_made("no shell"),
         },
         Event::CheckCleared,
+        Event::WorktreeHeld {
+            step,
+            holds: vec![Hold::Changed("is gone".into())],
+        },
     ];
     events
         .into_iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Decision;
 use crate::id::StepIndex;
-use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
+use crate::ports::workspace::{Committed, Hold, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
 use crate::run::event::{Event, StepEnd};
@@ -156,10 +156,9 @@ impl Decision<'_> {
                 step,
                 holds: holds.clone(),
             }),
-            // It could not be looked at: it stays, and the list of worktrees tells why when it is asked.
-            Err(_) => self.say(Event::WorktreeHeld {
+            Err(error) => self.say(Event::WorktreeHeld {
                 step,
-                holds: Vec::new(),
+                holds: vec![Hold::Changed(error.to_string())],
             }),
         }
     }
