@@ -8,7 +8,9 @@ use sillage_core::ports::runtime::AgentRuntime;
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids};
-use sillage_core::run::{Command, CorruptLog, Input, Recorded, Refused, Run, RunDefinition, RunEnd, codec};
+use sillage_core::run::{
+    Command, CorruptLog, Input, LeftBehind, Recorded, Refused, Run, RunDefinition, RunEnd, codec,
+};
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::{RandomIds, SystemClock};
@@ -28,6 +30,7 @@ pub struct Engine {
     pub(crate) workspace: Arc<dyn Workspace>,
     pub(crate) clock: Arc<dyn Clock>,
     ids: IdsSource,
+    left: Arc<[LeftBehind]>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -59,6 +62,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn ids(mut self, ids: impl Fn() -> Box<dyn Ids> + Send + Sync + 'static) -> Self {
         self.engine.ids = Arc::new(ids);
+        self
+    }
+
+    /// Has the journals of runs that are taken up say what engines before this one left of their sessions.
+    #[must_use]
+    pub fn left_behind(mut self, left: Vec<LeftBehind>) -> Self {
+        self.engine.left = left.into();
         self
     }
 
@@ -123,6 +133,7 @@ impl Engine {
                 workspace,
                 clock: Arc::new(SystemClock),
                 ids,
+                left: Arc::default(),
             },
         }
     }
@@ -158,9 +169,14 @@ impl Engine {
         let run = self.load(id).await?;
         let input = match run.end() {
             Some(_) => Input::Command(Command::Resume),
-            None => Input::EngineStarted {
-                pid: std::process::id(),
-            },
+            None => {
+                let mut left = self.left.to_vec();
+                left.retain(|one| run.step_of(one.session).is_some());
+                Input::EngineStarted {
+                    pid: std::process::id(),
+                    left,
+                }
+            }
         };
         // Refusals are told here rather than by the driver.
         run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;

@@ -50,6 +50,9 @@ const LAST_WORDS: usize = 16 << 10;
 /// How much longer than its time a guardian may take to end what it guards, before it is ended with them.
 const GUARDIAN_MARGIN: Duration = Duration::from_secs(2);
 
+/// How long a process is still waited for to which `SIGKILL` could not be delivered.
+const REFUSED: Duration = Duration::from_secs(1);
+
 /// How long the parts of the stop sequence last (`originals/sidekicks-reference.md`, "Stopping an agent").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopTimes {
@@ -210,8 +213,14 @@ impl Process {
         let killed = self.leader.kill();
         #[cfg(not(unix))]
         let killed = killed.and_then(|()| self.child.start_kill());
-        let exited = self.exits_within(times.after_kill).await;
-        if let Some((pid, why)) = self.leader.survivor_after(times.after_kill).await {
+        // What did not reach it will not end it, however long it is waited for.
+        let patience = if killed.is_ok() {
+            times.after_kill
+        } else {
+            times.after_kill.min(REFUSED)
+        };
+        let exited = self.exits_within(patience).await;
+        if let Some((pid, why)) = self.leader.survivor_after(patience).await {
             let words = format!("it was started by agent `{}`, and {why}", self.agent);
             return Err(RuntimeError::Unstoppable { pid, words });
         }

@@ -188,6 +188,7 @@ fn severity(event: &Event) -> Severity {
         | Event::MergePlanned { .. }
         | Event::Merged { .. }
         | Event::WorktreeRemoved { .. } => Severity::Info,
+        Event::EngineStarted { left, .. } if left.iter().any(|one| one.trouble.is_some()) => Severity::Error,
         Event::EngineStarted { .. }
         | Event::StopAsked { .. }
         | Event::ResumeAsked

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::event::LeftBehind;
 use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
 use crate::ports::runtime::{Answer, FoundSession, OpenedSession, RuntimeError, Usage};
 use crate::ports::workspace::{Committed, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
@@ -16,6 +17,8 @@ pub enum Input {
     EngineStarted {
         /// The engine's process.
         pid: u32,
+        /// What the engine before it left of the run's sessions.
+        left: Vec<LeftBehind>,
     },
     /// A person's command.
     Command(Command),

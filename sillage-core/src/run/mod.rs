@@ -27,7 +27,9 @@ use std::sync::Arc;
 
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
-pub use event::{Event, Failure, FailureClass, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause};
+pub use event::{
+    Event, Failure, FailureClass, LeftBehind, MessagePurpose, Recorded, RunEnd, StepEnd, WaitCause,
+};
 pub use input::{Command, Input, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use spent::{Cost, Spent};

@@ -14,7 +14,7 @@ use crate::report::{
     Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
 };
 use crate::run::tests::world;
-use crate::run::{Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, WaitCause};
+use crate::run::{Event, Failure, FailureClass, LeftBehind, MessagePurpose, RunEnd, StepEnd, WaitCause};
 use crate::time::Timestamp;
 
 /// `number kind hexadecimal-bytes`, one event a line. Lines are added, never changed: each was in somebody's store.
@@ -123,7 +123,7 @@ fn samples() -> Vec<Recorded> {
         Event::RunCreated(Box::new(
             world::task(&["a", "b"], &[("a", "b")]).with_repository(),
         )),
-        Event::EngineStarted { pid: 9 },
+        Event::EngineStarted { pid: 9, left: vec![] },
         Event::StopAsked { forced: true },
         Event::ResumeAsked,
         Event::RunEnded { end: RunEnd::Partial },
@@ -247,6 +247,21 @@ fn samples() -> Vec<Recorded> {
         Event::WorktreeHeld {
             step,
             holds: vec![Hold::Files(vec!["a".into()]), Hold::Commits(2), Hold::Process(3)],
+        },
+        Event::EngineStarted {
+            pid: 9,
+            left: vec![
+                LeftBehind {
+                    session,
+                    pids: vec![42],
+                    trouble: Some("process 42 could not be stopped".into()),
+                },
+                LeftBehind {
+                    session,
+                    pids: vec![],
+                    trouble: None,
+                },
+            ],
         },
     ];
     events

@@ -283,7 +283,7 @@ impl World {
         self.open.clear();
         self.done.clear();
         self.ids = Box::new(ids(2));
-        self.turn(&mut run, vec![Input::EngineStarted { pid: 2 }]);
+        self.turn(&mut run, vec![Input::EngineStarted { pid: 2, left: vec![] }]);
         self.go_on(run)
     }
 
