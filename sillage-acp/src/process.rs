@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,7 +42,9 @@ use record::RecordFile;
 pub(crate) use spawner::Spawner;
 pub(crate) use tree::Leader;
 
-/// The variable by which an agent and all that it started are known again: its value is the session's identifier.
+/// The variable by which an agent and all that it started are known again. Its value is the session's identifier, and
+/// after a slash which of the session's processes it was: one session may have several, the one after the other, and
+/// the end of the one is not to be the other's.
 pub(crate) const MARK: &str = "SILLAGE_SESSION";
 
 /// Bytes kept of what the agent wrote last on its standard error.
@@ -112,14 +115,15 @@ impl Process {
     /// Starts `program` through `spawner`.
     pub(crate) async fn start(spawner: &Spawner, program: Program) -> Result<(Self, Pipes), RuntimeError> {
         let agent = program.agent.clone();
+        let mark = mark(program.session);
         let records = program.records.as_deref();
         let begin = |folder| RecordFile::begin(folder, program.session, &agent, &program.folder);
         let unrecorded = |error| unrecorded(&program, &error);
         let mut record = records.map(begin).transpose().map_err(unrecorded)?;
-        let mut child = match spawner.spawn(command(&program)).await {
+        let mut child = match spawner.spawn(command(&program, &mark)).await {
             Ok(child) => child,
             Err(error) => {
-                if let Some(record) = &record {
+                if let Some(record) = &mut record {
                     // Nothing was started: at worst a later engine says so.
                     let _ = record.ended();
                 }
@@ -147,7 +151,7 @@ impl Process {
         }
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = tokio::spawn(keep_last_words(agent.clone(), stderr, Arc::clone(&last_words)));
-        let leader = Arc::new(Leader::new(pid, program.guarded, program.session.to_string()));
+        let leader = Arc::new(Leader::new(pid, program.guarded, mark));
         Ok((
             Self {
                 agent,
@@ -286,7 +290,14 @@ impl Drop for Process {
     }
 }
 
-fn command(program: &Program) -> Command {
+/// A mark that no other process has been given.
+fn mark(session: ClientSessionId) -> String {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!("{session}/{}.{number}", std::process::id())
+}
+
+fn command(program: &Program, mark: &str) -> Command {
     let (name, arguments) = match program.words.split_first() {
         Some((name, arguments)) => (name.as_os_str(), arguments),
         None => (std::ffi::OsStr::new(""), &[][..]),
@@ -296,7 +307,7 @@ fn command(program: &Program) -> Command {
         .args(arguments)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
-        .env(MARK, program.session.to_string())
+        .env(MARK, mark)
         .current_dir(&program.folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -152,7 +152,8 @@ fn living(recorded: &[Recorded]) -> BTreeMap<ClientSessionId, HashSet<Identity>>
         .map(|one| (one.session.to_string(), one.session))
         .collect();
     for one in all.iter().filter(|one| !one.dead && one.pid != own) {
-        let marked = mark_of(one.pid).and_then(|mark| sessions.get(&mark));
+        let mark = mark_of(one.pid).unwrap_or_default();
+        let marked = mark.split('/').next().and_then(|session| sessions.get(session));
         if let Some(session) = marked {
             roots.entry(*session).or_default().insert(one.pid);
         }
