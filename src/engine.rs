@@ -9,7 +9,8 @@ use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids};
 use sillage_core::run::{
-    Command, CorruptLog, Input, PermissionAnswer, Recorded, Refused, Run, RunDefinition, RunEnd, codec,
+    Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run, RunDefinition, RunEnd,
+    codec,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) workspace: Arc<dyn Workspace>,
     pub(crate) clock: Arc<dyn Clock>,
     ids: IdsSource,
+    left: Arc<[LeftBehind]>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -61,6 +63,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn ids(mut self, ids: impl Fn() -> Box<dyn Ids> + Send + Sync + 'static) -> Self {
         self.engine.ids = Arc::new(ids);
+        self
+    }
+
+    /// Has the journals of runs that are taken up say what engines before this one left of their sessions.
+    #[must_use]
+    pub fn left_behind(mut self, left: Vec<LeftBehind>) -> Self {
+        self.engine.left = left.into();
         self
     }
 
@@ -125,6 +134,7 @@ impl Engine {
                 workspace,
                 clock: Arc::new(SystemClock),
                 ids,
+                left: Arc::default(),
             },
         }
     }
@@ -160,9 +170,14 @@ impl Engine {
         let run = self.load(id).await?;
         let input = match run.end() {
             Some(_) => Input::Command(Command::Resume),
-            None => Input::EngineStarted {
-                pid: std::process::id(),
-            },
+            None => {
+                let mut left = self.left.to_vec();
+                left.retain(|one| run.step_of(one.session).is_some());
+                Input::EngineStarted {
+                    pid: std::process::id(),
+                    left,
+                }
+            }
         };
         // Refusals are told here rather than by the driver.
         run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;

@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,7 +42,9 @@ use record::RecordFile;
 pub(crate) use spawner::Spawner;
 pub(crate) use tree::Leader;
 
-/// The variable by which an agent and all that it started are known again: its value is the session's identifier.
+/// The variable by which an agent and all that it started are known again. Its value is the session's identifier, and
+/// after a slash which of the session's processes it was: one session may have several, the one after the other, and
+/// the end of the one is not to be the other's.
 pub(crate) const MARK: &str = "SILLAGE_SESSION";
 
 /// Bytes kept of what the agent wrote last on its standard error.
@@ -49,6 +52,9 @@ const LAST_WORDS: usize = 16 << 10;
 
 /// How much longer than its time a guardian may take to end what it guards, before it is ended with them.
 const GUARDIAN_MARGIN: Duration = Duration::from_secs(2);
+
+/// How long a process is still waited for to which `SIGKILL` could not be delivered.
+const REFUSED: Duration = Duration::from_secs(1);
 
 /// How long the parts of the stop sequence last (`originals/sidekicks-reference.md`, "Stopping an agent").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,14 +117,15 @@ impl Process {
     /// Starts `program` through `spawner`.
     pub(crate) async fn start(spawner: &Spawner, program: Program) -> Result<(Self, Pipes), RuntimeError> {
         let agent = program.agent.clone();
+        let mark = mark(program.session);
         let records = program.records.as_deref();
         let begin = |folder| RecordFile::begin(folder, program.session, &agent, &program.folder);
         let unrecorded = |error| unrecorded(&program, &error);
         let mut record = records.map(begin).transpose().map_err(unrecorded)?;
-        let mut child = match spawner.spawn(command(&program)).await {
+        let mut child = match spawner.spawn(command(&program, &mark)).await {
             Ok(child) => child,
             Err(error) => {
-                if let Some(record) = &record {
+                if let Some(record) = &mut record {
                     // Nothing was started: at worst a later engine says so.
                     let _ = record.ended();
                 }
@@ -151,7 +158,7 @@ impl Process {
             Arc::clone(&last_words),
             program.log.clone(),
         ));
-        let leader = Arc::new(Leader::new(pid, program.guarded, program.session.to_string()));
+        let leader = Arc::new(Leader::new(pid, program.guarded, mark));
         Ok((
             Self {
                 agent,
@@ -217,8 +224,14 @@ impl Process {
         let killed = self.leader.kill();
         #[cfg(not(unix))]
         let killed = killed.and_then(|()| self.child.start_kill());
-        let exited = self.exits_within(times.after_kill).await;
-        if let Some((pid, why)) = self.leader.survivor_after(times.after_kill).await {
+        // What did not reach it will not end it, however long it is waited for.
+        let patience = if killed.is_ok() {
+            times.after_kill
+        } else {
+            times.after_kill.min(REFUSED)
+        };
+        let exited = self.exits_within(patience).await;
+        if let Some((pid, why)) = self.leader.survivor_after(patience).await {
             let words = format!("it was started by agent `{}`, and {why}", self.agent);
             return Err(RuntimeError::Unstoppable { pid, words });
         }
@@ -284,7 +297,14 @@ impl Drop for Process {
     }
 }
 
-fn command(program: &Program) -> Command {
+/// A mark that no other process has been given.
+fn mark(session: ClientSessionId) -> String {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!("{session}/{}.{number}", std::process::id())
+}
+
+fn command(program: &Program, mark: &str) -> Command {
     let (name, arguments) = match program.words.split_first() {
         Some((name, arguments)) => (name.as_os_str(), arguments),
         None => (std::ffi::OsStr::new(""), &[][..]),
@@ -294,7 +314,7 @@ fn command(program: &Program) -> Command {
         .args(arguments)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
-        .env(MARK, program.session.to_string())
+        .env(MARK, mark)
         .current_dir(&program.folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sillage::acp::leftovers::Leftover;
 use sillage::acp::{AcpRuntime, Options};
 use sillage::core::ports::store::StoreError;
 use sillage::core::ports::{AgentRuntime, Store, Workspace};
@@ -14,7 +15,7 @@ use sillage::{Engine, agent_commands};
 
 use crate::arguments::Global;
 use crate::failure::{Failure, Kind, with_causes};
-use crate::places;
+use crate::{left_behind, places};
 
 /// What an engine needs, and where it keeps its things.
 pub(crate) struct Adapters {
@@ -22,29 +23,37 @@ pub(crate) struct Adapters {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workspace: Arc<dyn Workspace>,
     pub(crate) runtime: Arc<dyn AgentRuntime>,
+    /// What an engine before this one left, and what became of it.
+    pub(crate) left: Vec<Leftover>,
 }
 
 impl Adapters {
-    /// Opens all three. The store comes first: who holds it may start agents.
+    /// Opens all three. The store comes first: who holds it may start agents, and may end what those left who held it
+    /// before.
     ///
     /// # Errors
     /// When the data folder cannot be used, another process holds the store, or an agent of the settings cannot be
     /// started.
     pub(crate) fn open(data: &Path, settings: &Settings) -> Result<Adapters, Failure> {
         let store = open_store(data)?;
+        left_behind::adopt_orphans()?;
+        let left = left_behind::end(data)?;
         let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
         Ok(Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options(settings)?)),
+            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options(settings, data)?)),
+            left,
         })
     }
 
     /// An engine over them.
     pub(crate) fn engine(&self) -> Engine {
         let (store, runtime) = (Arc::clone(&self.store), Arc::clone(&self.runtime));
-        Engine::builder(store, runtime, Arc::clone(&self.workspace)).build()
+        Engine::builder(store, runtime, Arc::clone(&self.workspace))
+            .left_behind(left_behind::for_journals(&self.left))
+            .build()
     }
 }
 
@@ -73,9 +82,18 @@ fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Fail
         .map_err(|error| Failure::new(Kind::Usage, with_causes(&error)).hint("mend the settings file"))
 }
 
+/// How the agents of runs are started: their processes are recorded, so that who starts next finds what is left.
+fn options(settings: &Settings, data: &Path) -> Result<Options, Failure> {
+    let usual = launched_by_us()?;
+    Ok(Options {
+        records: Some(left_behind::records(data)),
+        silent_after: settings.limits.silent_after.unwrap_or(usual.silent_after),
+        ..usual
+    })
+}
+
 /// Agents are started by this program itself, so that they do not outlive it.
-pub(crate) fn options(settings: &Settings) -> Result<Options, Failure> {
-    let usual = Options::default();
+pub(crate) fn launched_by_us() -> Result<Options, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Kind::Io,
@@ -84,8 +102,7 @@ pub(crate) fn options(settings: &Settings) -> Result<Options, Failure> {
     })?;
     Ok(Options {
         launcher: Some(vec![program.into(), "launch-agent".into()]),
-        silent_after: settings.limits.silent_after.unwrap_or(usual.silent_after),
-        ..usual
+        ..Options::default()
     })
 }
 

@@ -7,6 +7,7 @@ mod drive;
 mod exit;
 mod failure;
 mod input;
+mod left_behind;
 mod output;
 mod places;
 mod progress;

@@ -224,6 +224,7 @@ fn severity(event: &Event) -> Severity {
         | Event::CheckStarted { .. }
         | Event::CheckCleared
         | Event::WorktreeRemoved { .. } => Severity::Info,
+        Event::EngineStarted { left, .. } if left.iter().any(|one| one.trouble.is_some()) => Severity::Error,
         Event::EngineStarted { .. }
         | Event::StopAsked { .. }
         | Event::ResumeAsked

@@ -152,7 +152,8 @@ fn living(recorded: &[Recorded]) -> BTreeMap<ClientSessionId, HashSet<Identity>>
         .map(|one| (one.session.to_string(), one.session))
         .collect();
     for one in all.iter().filter(|one| !one.dead && one.pid != own) {
-        let marked = mark_of(one.pid).and_then(|mark| sessions.get(&mark));
+        let mark = mark_of(one.pid).unwrap_or_default();
+        let marked = mark.split('/').next().and_then(|session| sessions.get(session));
         if let Some(session) = marked {
             roots.entry(*session).or_default().insert(one.pid);
         }
@@ -185,5 +186,126 @@ fn signal(
                 refused.insert(*process, error.to_string());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+    use crate::process::MARK;
+    use crate::process::record::RecordFile;
+
+    fn session(number: u128) -> ClientSessionId {
+        ClientSessionId(uuid::Uuid::from_u128(number))
+    }
+
+    fn sleep(mark: Option<&str>) -> Child {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("300").env_remove(MARK);
+        sleep.envs(mark.map(|mark| (MARK, mark)));
+        sleep.spawn().unwrap()
+    }
+
+    /// A record of an engine that is gone.
+    fn record(folder: &Path, number: u128, epoch: String, processes: Vec<Identity>) {
+        let record = Record {
+            agent: "a".to_owned(),
+            epoch,
+            processes,
+            ..Record::default()
+        };
+        record::write(&folder.join(format!("{}.json", session(number))), &record).unwrap();
+    }
+
+    fn names(folder: &Path) -> usize {
+        std::fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn c9_what_another_start_of_the_machine_recorded_is_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stranger = sleep(None);
+        let identity = Identity::of(stranger.id()).unwrap();
+        let later = Identity {
+            start: identity.start + 1,
+            ..identity
+        };
+        record(folder.path(), 1, "another start".to_owned(), vec![identity]);
+        record(folder.path(), 2, epoch(), vec![later]);
+        let told = end(folder.path()).unwrap();
+        assert!(
+            told.iter().all(|one| one.state == LeftoverState::Gone),
+            "{told:?}"
+        );
+        assert!(identity.lives());
+        assert_eq!(names(folder.path()), 0);
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+
+    #[test]
+    fn p6_only_what_is_recorded_is_ended_by_its_number_or_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorded = sleep(None);
+        let mut marked = sleep(Some(&format!("{}/1.0", session(2))));
+        let mut foreign = sleep(Some(&format!("{}/1.0", session(9))));
+        record(
+            folder.path(),
+            1,
+            epoch(),
+            vec![Identity::of(recorded.id()).unwrap()],
+        );
+        // A record that was never finished still has its name.
+        std::fs::write(folder.path().join(format!("{}.json", session(2))), "{").unwrap();
+        std::fs::write(folder.path().join("notes.json"), "not a session").unwrap();
+        assert_eq!(find(folder.path()).unwrap().len(), 2);
+        // Ours to reap: nobody is gone before that.
+        let reaped = std::thread::spawn(move || (recorded.wait().unwrap(), marked.wait().unwrap()));
+        let told = end(folder.path()).unwrap();
+        let mut states: Vec<_> = told
+            .iter()
+            .map(|one| (one.session, one.pids.len(), &one.state))
+            .collect();
+        states.sort_by_key(|one| one.0);
+        assert_eq!(
+            states,
+            [
+                (session(1), 1, &LeftoverState::Ended),
+                (session(2), 1, &LeftoverState::Ended)
+            ]
+        );
+        reaped.join().unwrap();
+        assert!(foreign.try_wait().unwrap().is_none());
+        foreign.kill().unwrap();
+        foreign.wait().unwrap();
+        assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn nothing_recorded_is_nothing_left() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(end(&folder.path().join("none")).unwrap(), []);
+        assert_eq!(find(folder.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn p7_what_outlived_an_earlier_process_stays_recorded_when_a_later_one_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = || RecordFile::begin(folder.path(), session(1), "a", Path::new("/")).unwrap();
+        let mut survivor = sleep(None);
+        let mut first = begin();
+        first.left(vec![Identity::of(survivor.id()).unwrap()]).unwrap();
+        let mut second = begin();
+        second.started(std::process::id()).unwrap();
+        second.ended().unwrap();
+        let path = folder.path().join(format!("{}.json", session(1)));
+        let pids = |record: Record| record.processes.iter().map(|one| one.pid).collect::<Vec<_>>();
+        assert_eq!(record::read(&path).map(pids), Some(vec![survivor.id()]));
+        survivor.kill().unwrap();
+        survivor.wait().unwrap();
+        begin().ended().unwrap();
+        assert_eq!(names(folder.path()), 0);
     }
 }

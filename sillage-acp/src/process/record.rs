@@ -34,6 +34,8 @@ pub(crate) struct Record {
 pub(crate) struct RecordFile {
     path: PathBuf,
     record: Record,
+    /// What outlived an earlier process of the session.
+    earlier: Vec<Identity>,
 }
 
 impl RecordFile {
@@ -48,21 +50,22 @@ impl RecordFile {
         std::fs::create_dir_all(records)?;
         let path = records.join(format!("{session}.json"));
         let now = epoch();
-        let mut earlier = read(&path).filter(|record| record.epoch == now);
-        let processes = earlier
-            .as_mut()
-            .map(|record| std::mem::take(&mut record.processes));
-        let mut processes = processes.unwrap_or_default();
-        processes.retain(|one| one.lives());
+        let earlier = read(&path).filter(|record| record.epoch == now);
+        let mut earlier = earlier.map(|record| record.processes).unwrap_or_default();
+        earlier.retain(|one| one.lives());
         let record = Record {
             agent: agent.to_owned(),
             folder: folder.to_path_buf(),
             since: crate::runtime::now(),
             epoch: now,
             engine: Identity::of(std::process::id()),
-            processes,
+            processes: earlier.clone(),
         };
-        let file = Self { path, record };
+        let file = Self {
+            path,
+            record,
+            earlier,
+        };
         file.write()?;
         Ok(file)
     }
@@ -75,12 +78,22 @@ impl RecordFile {
 
     /// Says what is left after an end that could not be brought about.
     pub(crate) fn left(&mut self, survivors: Vec<Identity>) -> io::Result<()> {
+        self.earlier.retain(|one| one.lives());
         self.record.processes = survivors;
+        self.record.processes.extend(&self.earlier);
         self.write()
     }
 
-    /// Nothing is left.
-    pub(crate) fn ended(&self) -> io::Result<()> {
+    /// Nothing of it is left.
+    pub(crate) fn ended(&mut self) -> io::Result<()> {
+        self.earlier.retain(|one| one.lives());
+        if !self.earlier.is_empty() {
+            return self.left(Vec::new());
+        }
+        if read(&self.path).is_some_and(|now| now.processes != self.record.processes) {
+            // The session has a new process by now, and this is its record.
+            return Ok(());
+        }
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),

@@ -28,7 +28,7 @@ impl RecordFile {
         Ok(())
     }
 
-    pub(crate) fn ended(&self) -> io::Result<()> {
+    pub(crate) fn ended(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ impl Identity {
             Err(error) => return Err(error.into()),
         };
         // Compared once the handle is held: what it stands for cannot become another process any more.
-        if !read_process(self.pid).is_some_and(|one| one.start == self.start) {
+        if read_process(self.pid).is_none_or(|one| one.start != self.start) {
             return Ok(false);
         }
         match pidfd_send_signal(handle, signal) {

@@ -11,6 +11,7 @@ use crate::arguments::Global;
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
+use crate::left_behind;
 use crate::output::Output;
 
 /// Arguments of `resume`.
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> R
     let data = global.data_folder()?;
     drive::block_on(async {
         let adapters = Adapters::open(&data, &settings)?;
+        left_behind::tell(&adapters, output).await?;
         let run = match &arguments.run {
             Some(run) => run.clone(),
             None => choose(&adapters).await?,

@@ -15,6 +15,7 @@ use crate::arguments::Global;
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::left_behind;
 use crate::output::{Output, Tone};
 use crate::terminal::visible;
 
@@ -57,6 +58,7 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
     let data = global.data_folder()?;
     drive::block_on(async {
         let adapters = Adapters::open(&data, &settings)?;
+        left_behind::tell(&adapters, output).await?;
         let request = LaunchRequest {
             task_file: arguments.task.clone(),
             offers: Some(settings.offers()),

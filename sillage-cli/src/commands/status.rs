@@ -16,6 +16,7 @@ use crate::arguments::Global;
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::left_behind::{self, Told};
 use crate::output::{Output, Tone};
 use crate::reading::{self, Chosen, Story};
 use crate::terminal::visible;
@@ -42,6 +43,9 @@ struct Answer<'a> {
     /// The newest runs; only where no run was named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Listed<'a>>,
+    /// Processes of engines that are gone, of any run.
+    #[serde(skip_serializing_if = "<[Told]>::is_empty")]
+    left_behind: &'a [Told],
 }
 
 #[derive(Serialize)]
@@ -56,6 +60,7 @@ struct Read {
     story: Story,
     driven: Vec<RunId>,
     runs: Vec<RunSummary>,
+    left: Vec<Told>,
 }
 
 /// Tells where the run stands, and the newest runs where none was named.
@@ -70,6 +75,10 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
     let runs: Vec<Listed<'_>> = runs.collect();
     tell(&view, &read, output)?;
     tell_runs(&runs, output)?;
+    for left in &read.left {
+        let note = output.paint(Tone::Warning, "note");
+        output.line(format_args!("{note}: {}", left.sentence()))?;
+    }
     let driven = read.driven.contains(&view.run);
     output.json(&Answer {
         ok: true,
@@ -77,6 +86,7 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
         driven,
         heard: &read.story.heard,
         runs,
+        left_behind: &read.left,
     })?;
     Ok(Exit::Complete)
 }
@@ -91,6 +101,7 @@ async fn read(arguments: &Status, data: &Path) -> Result<Read, Failure> {
     Ok(Read {
         story: Story::of(&reader, &run).await?,
         driven: reader.driven().await?,
+        left: left_behind::find(data, &reader).await?,
         runs,
     })
 }

@@ -7,8 +7,8 @@ use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason
 use crate::ports::workspace::Committed;
 use crate::report::Report;
 use crate::run::{
-    AnsweredBy, CheckResult, Event, Failure, MessagePurpose, Run, RunDefinition, Spent, StepEnd, StrayWrite,
-    WaitCause,
+    AnsweredBy, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run, RunDefinition, Spent, StepEnd,
+    StrayWrite, WaitCause,
 };
 use crate::time::Timestamp;
 
@@ -16,8 +16,14 @@ use crate::time::Timestamp;
 pub(super) fn of(run: &Run, event: &Event) -> String {
     let said = match event {
         Event::RunCreated(definition) => launched(definition),
-        Event::EngineStarted { pid } => {
-            format!("an engine took the run up again (process {pid}): the sessions at work are looked for")
+        Event::EngineStarted { pid, left } => {
+            let mut said = format!(
+                "an engine took the run up again (process {pid}): the sessions at work are looked for"
+            );
+            for one in left {
+                said.push_str(&left_behind(run, one));
+            }
+            said
         }
         Event::StopAsked { forced: false } => "a stop was asked for: the agents are asked to stop".to_owned(),
         Event::StopAsked { forced: true } => {
@@ -214,6 +220,24 @@ fn checked(result: &CheckResult) -> String {
 pub(super) fn agent(run: &Run, step: StepIndex) -> String {
     run.step(step)
         .map_or_else(|| format!("step {}", step.0), |_| run.agent(step).id.clone())
+}
+
+/// What an engine that was killed left of a session, as the end of a sentence.
+fn left_behind(run: &Run, left: &LeftBehind) -> String {
+    let agents = &run.definition().task.agents;
+    let step = run
+        .step_of(left.session)
+        .and_then(|step| agents.get(step.position()));
+    let whose = step.map_or_else(|| format!("session {}", left.session), |agent| agent.id.clone());
+    let pids: Vec<String> = left.pids.iter().map(u32::to_string).collect();
+    match &left.trouble {
+        Some(words) => format!("; of {whose}, {words}"),
+        None if pids.is_empty() => format!("; the process of {whose} had ended"),
+        None => format!(
+            "; what still ran of {whose} was ended (process {})",
+            pids.join(", ")
+        ),
+    }
 }
 
 fn launched(definition: &RunDefinition) -> String {

@@ -12,7 +12,9 @@ use crate::ports::runtime::{
 use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{Blocker, Check, CheckKind, Outcome};
 use crate::run::tests::world::{Reply, World, report, task};
-use crate::run::{CheckResult, Failure, FailureClass, MessagePurpose, StraySign, StrayWrite, WaitCause};
+use crate::run::{
+    CheckResult, Failure, FailureClass, LeftBehind, MessagePurpose, StraySign, StrayWrite, WaitCause,
+};
 
 const A: StepIndex = StepIndex(0);
 const UNTIL: Timestamp = Timestamp(1_700_000_000_000);
@@ -168,6 +170,11 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         resend,
     };
     let ended = |end| Event::StepEnded { step: A, end };
+    let left = |pids: &[u32], trouble: Option<&str>| LeftBehind {
+        session: session(),
+        pids: pids.to_vec(),
+        trouble: trouble.map(str::to_owned),
+    };
     let table = [
         (
             Event::RunCreated(Box::new(definition)),
@@ -175,9 +182,25 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             "run r1 of `t` (version 1) was launched: 2 agents, at most 16 at work at once",
         ),
         (
-            Event::EngineStarted { pid: 4 },
+            Event::EngineStarted { pid: 4, left: vec![] },
             Notice,
             "an engine took the run up again (process 4): the sessions at work are looked for",
+        ),
+        (
+            Event::EngineStarted {
+                pid: 4,
+                left: vec![left(&[], None), left(&[12, 13], None)],
+            },
+            Notice,
+            "an engine took the run up again (process 4): the sessions at work are looked for; the process of session 00000000-0000-0000-0000-000000000007 had ended; what still ran of session 00000000-0000-0000-0000-000000000007 was ended (process 12, 13)",
+        ),
+        (
+            Event::EngineStarted {
+                pid: 4,
+                left: vec![left(&[12], Some("process 12 could not be stopped"))],
+            },
+            Error,
+            "an engine took the run up again (process 4): the sessions at work are looked for; of session 00000000-0000-0000-0000-000000000007, process 12 could not be stopped",
         ),
         (
             Event::StopAsked { forced: false },

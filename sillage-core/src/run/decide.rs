@@ -8,7 +8,7 @@ mod schedule;
 mod session;
 mod work;
 
-use super::event::{Event, Failure, FailureClass, StepEnd};
+use super::event::{Event, Failure, FailureClass, LeftBehind, StepEnd};
 use super::input::{Command, Input, Refused};
 use super::step::{Phase, Step};
 use super::{Run, Stage};
@@ -31,7 +31,7 @@ impl Run {
         };
         match input {
             Input::Command(command) => decision.command(command)?,
-            Input::EngineStarted { pid } => decision.engine_started(*pid),
+            Input::EngineStarted { pid, left } => decision.engine_started(*pid, left),
             _ if matches!(self.stage, Stage::Ended(_)) => {}
             Input::Tick => decision.tick(),
             Input::Leased { step, result } => decision.leased(*step, result),
@@ -121,9 +121,10 @@ impl Decision<'_> {
         Ok(())
     }
 
-    fn engine_started(&mut self, pid: u32) {
+    fn engine_started(&mut self, pid: u32, left: &[LeftBehind]) {
         if !matches!(self.run.stage, Stage::Ended(_)) {
-            self.say(Event::EngineStarted { pid });
+            let left = left.to_vec();
+            self.say(Event::EngineStarted { pid, left });
         }
     }
 

@@ -31,6 +31,19 @@ pub struct Recorded {
     pub event: Event,
 }
 
+/// What an engine that is gone left of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// The session.
+    pub session: ClientSessionId,
+    /// Its processes that were found alive; none: all had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pids: Vec<u32>,
+    /// Why one of them could not be ended; none: they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
 /// A fact of a run's life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -42,6 +55,9 @@ pub enum Event {
     EngineStarted {
         /// The engine's process.
         pid: u32,
+        /// What the engine before it left of the run's sessions, and what became of it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left: Vec<LeftBehind>,
     },
     /// A person asked for the run to stop; forced when it was asked twice or the grace is over.
     StopAsked {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::check::CheckResult;
-use super::event::AnsweredBy;
+use super::event::{AnsweredBy, LeftBehind};
 use super::stray::StraySeen;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::plain;
@@ -25,6 +25,8 @@ pub enum Input {
     EngineStarted {
         /// The engine's process.
         pid: u32,
+        /// What the engine before it left of the run's sessions.
+        left: Vec<LeftBehind>,
     },
     /// A person's command.
     Command(Command),

@@ -35,7 +35,7 @@ pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
-pub use event::{AnsweredBy, Event, Failure, FailureClass, MessagePurpose, Recorded, WaitCause};
+pub use event::{AnsweredBy, Event, Failure, FailureClass, LeftBehind, MessagePurpose, Recorded, WaitCause};
 pub use input::{Command, Input, PermissionAnswer, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};

@@ -245,9 +245,10 @@ fn agent_limits(spot: Spot<'_>, checker: &mut Checker) -> Option<AgentLimits> {
 
 /// A size in bytes: a number, or a text with a unit.
 fn size(spot: &Spot<'_>, checker: &mut Checker) -> Option<u64> {
-    let written = match &spot.node.value {
-        Value::Number(written) => written,
-        _ => checker.text(spot)?,
+    let written = if let Value::Number(written) = &spot.node.value {
+        written
+    } else {
+        checker.text(spot)?
     };
     parse_size(written)
         .inspect_err(|error| {

@@ -124,6 +124,9 @@ async fn c14_the_environment_is_chosen() {
         };
         Some(env)
     });
-    assert_eq!(env.expect("a start"), ["LC_TIME", "OWN", "PATH"]);
+    assert_eq!(
+        env.expect("a start"),
+        ["LC_TIME", "OWN", "PATH", "SILLAGE_SESSION"]
+    );
     scene.close().await;
 }

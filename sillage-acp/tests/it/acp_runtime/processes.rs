@@ -119,11 +119,99 @@ async fn shutting_down_closes_every_session_at_once() {
     assert!(!theatre.leaves_processes());
 }
 
+impl Theatre {
+    /// The same with agents behind guardians.
+    fn guarded(mut self) -> Self {
+        let launcher = [env!("CARGO_BIN_EXE_scripted-agent"), "launch-agent"];
+        self.options.launcher = Some(launcher.map(Into::into).to_vec());
+        self
+    }
+}
+
+#[tokio::test]
+async fn c8_an_agents_own_end_is_told_through_its_guardian() {
+    for (last, how) in [
+        ("exit: 7", "exit status: 7"),
+        ("exit: 0", "exit status: 0"),
+        ("crash", "signal: 6 (SIGABRT)"),
+        ("run: \"kill -KILL $PPID\"", "signal: 9 (SIGKILL)"),
+        // The first is looked at by the agent's standard library.
+        (
+            "run: \"kill -SEGV $PPID; kill -SEGV $PPID\"",
+            "signal: 11 (SIGSEGV)",
+        ),
+    ] {
+        let steps = format!("      - stderr: going\n      - {last}\n      - silent: for_ever");
+        let theatre = Theatre::playing(&steps).guarded();
+        let scene = theatre.scene().await;
+        let error = scene.answer("go").await.expect_err("it died").to_string();
+        assert!(
+            error.contains(&format!("ended by itself ({how}")),
+            "{last}: {error}"
+        );
+        assert!(error.contains("its last words: going"), "{last}: {error}");
+        scene.close().await;
+        assert!(!theatre.leaves_processes(), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn c5_a_guardian_keeps_the_times_of_the_stop_and_asks_once() {
+    for (end, shortest) in [
+        ("{ ignore_eof: true }", Duration::from_millis(300)),
+        (
+            "{ ignore_eof: true, ignore_sigterm: true }",
+            Duration::from_millis(600),
+        ),
+    ] {
+        let mut theatre = Theatre::with(&format!("end: {end}"), "      - say: hello").guarded();
+        theatre.options.stop = short();
+        let scene = theatre.scene().await;
+        let since = std::time::Instant::now();
+        scene.close().await;
+        assert!(since.elapsed() >= shortest, "{end}: {:?}", since.elapsed());
+        assert!(!theatre.leaves_processes(), "{end}");
+        let record = theatre.record();
+        let asked = |entry: &&Entry| matches!(&entry.event, Event::Signal { name } if name.contains("TERM"));
+        assert_eq!(record.iter().filter(asked).count(), 1, "{end}");
+    }
+}
+
+#[tokio::test]
+async fn p1_what_an_agent_leaves_when_it_ends_by_itself_goes_with_it() {
+    let theatre = Theatre::playing(
+        "      - grandchild: { command: \"trap '' TERM; while :; do sleep 0.1; done\", group: session, hold_stdout: true }\n      - exit: 3",
+    )
+    .guarded();
+    let scene = theatre.scene().await;
+    let error = scene.answer("go").await.expect_err("it died").to_string();
+    assert!(error.contains("exit status: 3"), "{error}");
+    scene.close().await;
+    assert!(!theatre.leaves_processes());
+}
+
+#[tokio::test]
+async fn c8_a_guardian_that_is_stopped_does_not_keep_its_agent() {
+    let mut theatre = Theatre::playing("      - say: hello").guarded();
+    theatre.options.stop = short();
+    let scene = theatre.scene().await;
+    scene.answer("go").await.expect("an answer");
+    let agent = theatre.processes()[0];
+    let stat = std::fs::read_to_string(format!("/proc/{agent}/stat")).expect("it runs");
+    let guardian = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(1));
+    let status = Command::new("kill")
+        .args(["-STOP", guardian.expect("a parent")])
+        .status();
+    assert!(status.expect("kill").success());
+    scene.close().await;
+    assert!(!theatre.leaves_processes());
+}
+
 #[tokio::test]
 async fn c8_the_agent_behind_a_guardian_is_the_one_that_is_told_and_has_its_limits() {
-    let mut theatre = Theatre::playing("      - say: hello");
-    let launcher = [env!("CARGO_BIN_EXE_scripted-agent"), "launch-agent"];
-    theatre.options.launcher = Some(launcher.map(Into::into).to_vec());
+    let mut theatre = Theatre::playing("      - say: hello").guarded();
     theatre.options.limits.open_files = Some(128);
     let runtime = theatre.runtime();
     let request = theatre.request(PermissionPolicy::Deny);

@@ -82,8 +82,6 @@ mod here {
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
-    use sillage::core::settings::Settings;
-
     use sillage::acp::PoolOptions;
     use sillage::agents::{AgentClient, AskError, Done, HostOptions, Order, host, read_kept};
     use sillage::core::agents::{AgentState, AgentStatus};
@@ -240,7 +238,7 @@ mod here {
         let place = Place::of(global)?.ok_or_else(|| Failure::new(Kind::Usage, "no settings file"))?;
         let span = |given: Option<u64>, usual| given.map_or(usual, Duration::from_millis);
         let mut pool = PoolOptions {
-            runtime: adapters::options(&Settings::default())?,
+            runtime: adapters::launched_by_us()?,
             ..PoolOptions::default()
         };
         pool.runtime.start_timeout = span(times.handshake_timeout, pool.runtime.start_timeout);

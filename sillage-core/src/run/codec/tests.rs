@@ -18,8 +18,8 @@ use crate::report::{
 };
 use crate::run::tests::world;
 use crate::run::{
-    AnsweredBy, CheckResult, Event, Failure, FailureClass, MessagePurpose, RunEnd, StepEnd, StraySign,
-    StrayWrite, WaitCause,
+    AnsweredBy, CheckResult, Event, Failure, FailureClass, LeftBehind, MessagePurpose, RunEnd, StepEnd,
+    StraySign, StrayWrite, WaitCause,
 };
 use crate::time::Timestamp;
 
@@ -129,7 +129,7 @@ fn samples() -> Vec<Recorded> {
         Event::RunCreated(Box::new(
             world::task(&["a", "b"], &[("a", "b")]).with_repository(),
         )),
-        Event::EngineStarted { pid: 9 },
+        Event::EngineStarted { pid: 9, left: vec![] },
         Event::StopAsked { forced: true },
         Event::ResumeAsked,
         Event::RunEnded { end: RunEnd::Partial },
@@ -366,6 +366,21 @@ fn samples() -> Vec<Recorded> {
         Event::WorktreeHeld {
             step,
             holds: vec![Hold::Changed("is gone".into())],
+        },
+        Event::EngineStarted {
+            pid: 9,
+            left: vec![
+                LeftBehind {
+                    session,
+                    pids: vec![42],
+                    trouble: Some("process 42 could not be stopped".into()),
+                },
+                LeftBehind {
+                    session,
+                    pids: vec![],
+                    trouble: None,
+                },
+            ],
         },
     ];
     events

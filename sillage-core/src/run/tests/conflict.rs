@@ -240,7 +240,7 @@ fn r12_a_session_lost_for_good_starts_its_step_again() {
     let mut run = world.start();
     world.settle_until_phase(&mut run, 0, |phase| matches!(phase, Phase::Merging(_)));
     world.forget_sessions();
-    world.input(&mut run, Input::EngineStarted { pid: 7 });
+    world.input(&mut run, Input::EngineStarted { pid: 7, left: vec![] });
     let run = world.go_on(run);
     assert_eq!(run.end(), Some(RunEnd::Complete));
     let restarted = |fact: &Recorded| matches!(fact.event, Event::WorktreeRestarted { .. });

@@ -266,7 +266,7 @@ fn c13_after_a_crash_it_is_asked_again_and_an_answer_that_may_not_have_arrived_i
         // The engine dies. The next one finds the session, which is asked to go on, and asks again.
         let mut run = Run::replay(world.log.clone()).unwrap();
         world.lose_processes();
-        world.input(&mut run, Input::EngineStarted { pid: 2 });
+        world.input(&mut run, Input::EngineStarted { pid: 2, left: vec![] });
         assert!(run.permissions().is_empty(), "what was open is not any more");
         world.settle(&mut run);
         let after = open(&run);

@@ -373,7 +373,7 @@ impl World {
             let _ = self.carry_out(&run, key, effect);
         }
         self.lose_processes();
-        self.turn(&mut run, vec![Input::EngineStarted { pid: 2 }]);
+        self.turn(&mut run, vec![Input::EngineStarted { pid: 2, left: vec![] }]);
         self.go_on(run)
     }
 
