@@ -31,5 +31,5 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use futures_util::StreamExt;
 use sillage_core::id::Seq;
 use sillage_core::ports::Store;
 use sillage_core::ports::store::Which;
-use sillage_core::run::{Event, RunEnd};
+use sillage_core::run::{Event, PermissionAnswer, RunEnd};
 use sillage_store::MemoryStore;
 use sillage_testkit::scripted_runtime::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -181,6 +181,50 @@ async fn a_run_under_way_that_nobody_drives_cannot_be_stopped() {
             .facts,
         [Seq::FIRST]
     );
+}
+
+#[tokio::test]
+async fn a5_answers_go_through_the_socket_and_are_durable_before_they_are_passed_on() {
+    let served = Served::start();
+    let client = served.client();
+    let asks = Reply::permission("p", "May it?", world::report_after(0), Reply::Silent);
+    let mut definition = world::definition("r", 1);
+    definition.policy.permissions = sillage_core::ports::runtime::PermissionPolicy::Ask;
+    let handle = world::engine(&served.store, asks)
+        .launch(definition)
+        .await
+        .unwrap();
+    served.active.add(handle.clone());
+    let mut items = client.follow(&id("r"), Seq::FIRST).await.unwrap();
+    until(&mut items, |event| matches!(event, Event::PermissionAsked { .. })).await;
+    let reader = crate::Reader::through(client.clone());
+    let open = reader.permissions().await.unwrap();
+    assert_eq!((open.len(), open[0].title.as_str()), (1, "May it?"));
+    assert_eq!(client.run(&id("r")).await.unwrap().asking, 1);
+    let asked = open[0].id.asked;
+    for (number, answer) in [
+        (Seq(1), PermissionAnswer::Allow),
+        (asked, PermissionAnswer::Option("always".to_owned())),
+    ] {
+        let refused = reader.answer_permission(&id("r"), number, answer).await;
+        assert!(matches!(refused, Err(ReadError::Refused(_))), "{refused:?}");
+    }
+    reader
+        .answer_permission(&id("r"), asked, PermissionAnswer::Allow)
+        .await
+        .unwrap();
+    let facts = client.events(&id("r"), Seq::FIRST).await.unwrap();
+    let durable = |fact: &sillage_core::run::Recorded| matches!(fact.event, Event::PermissionAnswered { .. });
+    assert!(facts.iter().any(durable), "durable when it is acknowledged");
+    assert_eq!(handle.wait().await.unwrap(), RunEnd::Complete);
+    let late = reader
+        .answer_permission(&id("r"), asked, PermissionAnswer::Allow)
+        .await;
+    assert!(matches!(late, Err(ReadError::Over { .. })), "{late:?}");
+    let unknown = reader
+        .answer_permission(&id("no"), asked, PermissionAnswer::Allow)
+        .await;
+    assert!(matches!(unknown, Err(ReadError::NoSuchRun(_))), "{unknown:?}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::*;
 use crate::fault::{Fault, FaultCode};
 use crate::id::{ClientMessageId, StepIndex};
 use crate::ports::runtime::{
-    Answer, MessageRequest, OpenedSession, RuntimeError, SessionRequest, StopReason, Usage,
+    Answer, MessageRequest, OpenedSession, PermissionRequest, RuntimeError, SessionRequest, StopReason, Usage,
 };
 use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{Blocker, Check, CheckKind, Outcome};
@@ -42,6 +42,67 @@ fn opened(pid: Option<u32>) -> OpenedSession {
         native: None,
         agent: "claude".to_owned(),
         pid,
+    }
+}
+
+#[test]
+fn r10_the_journal_tells_what_was_asked_by_whom_it_was_answered_and_with_what() {
+    let run = Run::start(Run::launch(UNTIL, task(&["a"], &[]))).unwrap();
+    let request = PermissionRequest {
+        id: "p1".to_owned(),
+        title: "Write\u{1b}[2J the page".to_owned(),
+        kind: Some("edit".to_owned()),
+        paths: vec![PathBuf::from("/repo/page")],
+        options: vec![],
+    };
+    let (step, session, asked) = (A, session(), Seq(7));
+    let settled = |option: Option<&str>, by| Event::PermissionSettled {
+        step,
+        session,
+        asked,
+        option: option.map(str::to_owned),
+        by,
+    };
+    let cases = [
+        (
+            Event::PermissionAsked {
+                step,
+                session,
+                request: Arc::new(request),
+            },
+            Severity::Notice,
+            "asks a person for permission: Write\u{fffd}[2J the page (/repo/page)",
+        ),
+        (
+            Event::PermissionAnswered {
+                step,
+                session,
+                asked,
+                option: "allow".to_owned(),
+            },
+            Severity::Notice,
+            "a person answered permission request 7 with `allow`",
+        ),
+        (
+            settled(Some("allow"), AnsweredBy::Person),
+            Severity::Info,
+            "was told the answer to permission request 7: `allow`",
+        ),
+        (
+            settled(None, AnsweredBy::Cancel),
+            Severity::Notice,
+            "permission request 7 was cancelled",
+        ),
+    ];
+    for (event, severity, text) in cases {
+        let fact = Recorded {
+            seq: Seq(8),
+            at: UNTIL,
+            event,
+        };
+        let entry = entry(&run, &fact);
+        assert_eq!((entry.severity, entry.text.as_str()), (severity, text));
+        assert_eq!((entry.session, entry.step.as_deref()), (Some(session), Some("a")));
     }
 }
 

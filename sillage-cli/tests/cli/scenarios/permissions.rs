@@ -122,7 +122,6 @@ fn v2_a_request_shows_as_waiting_for_a_person_in_the_run_the_agent_and_the_list_
     let shown_after = asked.0 - i64::try_from(sent).expect("a date");
     // A second where nothing else goes on; tests have company.
     assert!(shown_after < 30_000, "shown after {shown_after} ms");
-    println!("shown after {shown_after} ms");
     // R10: what was waited is told apart, and the journal has both ends of it.
     let step = log.step("alpha");
     assert_eq!(step.ledger().expect("it waited").waits, 1);
@@ -246,6 +245,86 @@ fn a5_several_requests_of_one_session_are_answered_in_any_order() {
     running.wait().expect(0);
 }
 
+/// A5: on a terminal a key answers what is in sight, and the terminal is left as it was.
+#[test]
+fn a5_a_key_answers_while_the_run_is_shown() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{LocalModes, tcgetattr};
+    use std::io::{Read as _, Write as _};
+    use std::sync::{Arc, Mutex};
+
+    let stage = Stage::without_repository(WRITER);
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).expect("ours");
+    unlockpt(&terminal).expect("ours");
+    let name = ptsname(&terminal, Vec::new())
+        .expect("a name")
+        .into_string()
+        .expect("text");
+    let line = || {
+        let opened = std::fs::OpenOptions::new().read(true).write(true).open(&name);
+        opened.expect("the terminal's other end")
+    };
+    let run = stage.command(&["run", "task.yaml", "--yes", "--permissions", "ask"]);
+    // The terminal is to be that of the program's session, as a shell makes it.
+    let mut command = std::process::Command::new("setsid");
+    command
+        .args(["--ctty", "--wait"])
+        .arg(run.get_program())
+        .args(run.get_args());
+    command.current_dir(stage.path("work")).env_clear();
+    for (name, value) in run.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+        .env("TERM", "xterm")
+        .stdin(line())
+        .stdout(line())
+        .stderr(line());
+    let kept_open = line();
+    let mut child = command.spawn().expect("the program starts");
+    drop(command);
+    let screen = Arc::new(Mutex::new(String::new()));
+    let mut reading = std::fs::File::from(terminal.try_clone().expect("ours"));
+    let shown = Arc::clone(&screen);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        // It ends with an error once nobody has the other end open.
+        while let Ok(read @ 1..) = reading.read(&mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
+            shown.lock().expect("not poisoned").push_str(&text);
+        }
+    });
+    let mut keyboard = std::fs::File::from(terminal.try_clone().expect("ours"));
+    let sees = |what: &str| screen.lock().expect("not poisoned").contains(what);
+    eventually("the question", || {
+        sees("a: allow this once") && sees("alpha asks: Write")
+    });
+    // A key counts from a moment after the question came into sight: a person who sees nothing happen presses again.
+    let mut presses = 0;
+    eventually("the answer is taken", || {
+        presses += 1;
+        if presses % 100 == 1 {
+            keyboard.write_all(b"xa").expect("ours");
+        }
+        stage.path("work/a.txt").exists()
+    });
+    eventually("the program's end", || child.try_wait().expect("ours").is_some());
+    let modes = tcgetattr(&kept_open).expect("a terminal").local_modes;
+    assert!(
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO),
+        "left as it was"
+    );
+    drop(kept_open);
+    drop((keyboard, terminal));
+    reader.join().expect("it ends");
+    assert_eq!(
+        settled(&stage.log()),
+        [(Some("allow".to_owned()), AnsweredBy::Person)]
+    );
+}
+
 /// What a list grants on a folder.
 const GRANTS: [&str; 3] = ["none", "read", "write"];
 
@@ -320,8 +399,11 @@ fn v1_the_matrix_of_project_and_task_folders_is_tried_cell_by_cell() {
             task("write")
         ),
     );
-    stage.run().expect(0);
+    // It tells more than a pipe holds that nobody reads meanwhile.
+    let told = stage.command(&["run", "task.yaml", "--json", "--yes"]).output();
+    crate::ended(told.expect("the program runs")).expect(0);
     let told = outcomes(&stage);
+    let folders = stage.log().run.definition().folders.clone();
     let mut wrong = Vec::new();
     for (folder, read, write) in &cells {
         let at = stage.path("work").join(folder);
@@ -336,17 +418,12 @@ fn v1_the_matrix_of_project_and_task_folders_is_tried_cell_by_cell() {
             wrong.push(format!("a hook was planted in {folder}"));
         }
         // W2: never wider than what was given to the run.
-        let folders = &stage_folders(&stage);
         if *write && !folders.may_write(&at) || *read && !folders.may_read(&at) {
             wrong.push(format!("{folder} is wider than the run's folders"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(cells.len(), 9 + 2 * 9 * 3);
-}
-
-fn stage_folders(stage: &Stage) -> sillage::core::folders::Folders {
-    stage.log().run.definition().folders.clone()
 }
 
 /// F6: an agent with its own worktree is let write there, and not in the places that are kept from it, though a folder
