@@ -61,7 +61,7 @@ pub(crate) async fn to_its_end(
         from,
     );
     let shown = {
-        let mut showing = std::pin::pin!(progress::show(known, items, output));
+        let mut showing = std::pin::pin!(progress::show(known, items, Vec::new(), output));
         loop {
             tokio::select! {
                 shown = &mut showing => break shown,

@@ -25,9 +25,10 @@ pub(crate) fn run(arguments: &Follow, global: &Global, output: &mut Output) -> R
     drive::block_on(async {
         let reader = Reader::open(&data).await?;
         let run = arguments.chosen.summary(&reader).await?.run;
+        let heard = reader.heard(&run).await?;
         let items = reader.follow(&run, Seq::FIRST).await?;
         drop(reader);
-        let Some(run) = progress::show(None, items, output).await? else {
+        let Some(run) = progress::show(None, items, heard, output).await? else {
             return Err(Failure::new(Kind::Defect, format_args!("run {run} has no facts")));
         };
         let exit = drive::outcome(&run, output)?;

@@ -17,6 +17,7 @@ use crate::drive;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, Tone};
+use crate::progress::last_heard;
 use crate::reading::{self, Chosen, Story};
 use crate::terminal::visible;
 
@@ -38,7 +39,7 @@ struct Answer<'a> {
     /// Whether a process drives it now.
     driven: bool,
     /// When each agent was last heard.
-    heard: &'a BTreeMap<String, Timestamp>,
+    last_heard: &'a BTreeMap<String, Timestamp>,
     /// The newest runs; only where no run was named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Listed<'a>>,
@@ -75,7 +76,7 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
         ok: true,
         run: &view,
         driven,
-        heard: &read.story.heard,
+        last_heard: &read.story.heard,
         runs,
     })?;
     Ok(Exit::Complete)
@@ -110,14 +111,11 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
     for step in view
         .steps
         .iter()
-        .filter(|step| step.session.is_some() && step.ended.is_none())
+        .filter(|step| step.session.is_some() && step.ended.is_none() && step.waiting_for.is_none())
     {
         if let Some(heard) = read.story.heard.get(&step.agent) {
-            let ago = human(now.since(*heard));
-            output.line(format_args!(
-                "  {} was last heard {ago} ago",
-                visible(&step.agent)
-            ))?;
+            let silent = last_heard(*heard, now);
+            output.line(format_args!("  {} was {silent}", visible(&step.agent)))?;
         }
     }
     output.line(format_args!("{}", view.usage))?;
