@@ -103,7 +103,7 @@ mod tests {
     fn r11_words_count_minutes() {
         let at = |milliseconds| words(Timestamp(0), Timestamp(milliseconds));
         assert_eq!(at(10 * MINUTE + 7_000), "last heard 10 minutes ago");
-        assert_eq!(at(5_000), "last heard 5s ago");
+        assert_eq!(at(5_000), "last heard 5.0s ago");
         assert_eq!(at(90_000), "last heard 1m30s ago");
     }
 
