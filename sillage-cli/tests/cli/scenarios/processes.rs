@@ -169,6 +169,33 @@ fn r11_an_agent_that_is_silent_for_too_long_is_cancelled_and_waits_to_be_asked_a
 }
 
 #[test]
+fn r11_a_silent_agent_that_does_not_obey_is_ended_and_its_step_still_waits() {
+    let stage = Stage::without_repository(
+        "on_cancel: ignore\nprompts:\n  - match: Alpha\n    steps: [touch: \"{{script_dir}}/at_work\", silent: for_ever]\n",
+    );
+    stage.limit("silentAfter", "1s");
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let mut running = stage.start_run();
+    stage.appears("at_work");
+    // It is given its time to obey first.
+    let mut step = serde_json::Value::Null;
+    eventually("the session's loss", || {
+        step = stage.status()["run"]["steps"][0].clone();
+        step["started"].is_u64() && step["session"].is_null()
+    });
+    assert_eq!(step["state"], "waiting");
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+    let log = stage.log();
+    let lost = log.count(
+        |event| matches!(event, Event::SessionLost { words, .. } if words.contains("did not stop within")),
+    );
+    assert_eq!(lost, 1);
+    assert_eq!(log.count(|event| matches!(event, Event::StepFailing { .. })), 0);
+    stage.assert_no_process();
+}
+
+#[test]
 fn p4_what_an_agent_wrote_before_it_exited_is_told() {
     let stage = Stage::without_repository("start: { stderr: \"the licence has run out\\n\", exit: 1 }\n");
     stage.task("", &["id: alpha, mission: Alpha"], &[]);
