@@ -85,7 +85,7 @@ fn p2_an_agent_that_falls_silent_is_shown_as_such_and_ended_by_its_longest_time(
     let stage = Stage::without_repository(
         "prompts:\n  - match: Alpha\n    steps: [tool: { id: t, title: Look, kind: read, status: completed }, touch: \"{{script_dir}}/silent\", silent: for_ever]\n",
     );
-    stage.task("", &["id: alpha, mission: Alpha, max_duration: 8s"], &[]);
+    stage.task("", &["id: alpha, mission: Alpha, max_duration: 10s"], &[]);
     let running = stage.start_run();
     stage.appears("silent");
     eventually("a silence of two seconds", || {
@@ -137,11 +137,12 @@ fn p3_an_agent_that_is_silent_with_a_busy_child_is_running() {
 #[test]
 fn r11_an_agent_that_is_silent_for_too_long_is_cancelled_and_waits_to_be_asked_again() {
     let stage = Stage::without_repository(
-        "prompts:\n  - match: Alpha\n    steps: [tool: { id: t, title: Look, kind: read, status: completed }, silent: until_cancelled]\n",
+        "prompts:\n  - match: Alpha\n    steps: [touch: \"{{script_dir}}/at_work\", tool: { id: t, title: Look, kind: read, status: completed }, silent: until_cancelled]\n",
     );
     stage.limit("silentAfter", "1s");
     stage.task("", &["id: alpha, mission: Alpha"], &[]);
     let mut running = stage.start_run();
+    stage.appears("at_work");
     let mut step = serde_json::Value::Null;
     eventually("the wait", || {
         step = stage.status()["run"]["steps"][0].clone();
