@@ -198,6 +198,7 @@ impl Driver {
         if let Event::SessionOpened { step, session, .. } | Event::SessionFound { step, session, .. } =
             &fact.event
         {
+            self.feed.heard(*step, fact.at);
             self.listen(*step, *session);
         }
         if let Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } = &fact.event

@@ -62,7 +62,7 @@ pub(crate) async fn to_its_end(
     );
     let shown = {
         let answers = Answers::Here(handle.clone());
-        let mut showing = std::pin::pin!(progress::show(known, items, &answers, output));
+        let mut showing = std::pin::pin!(progress::show(known, items, Vec::new(), &answers, output));
         loop {
             tokio::select! {
                 shown = &mut showing => break shown,

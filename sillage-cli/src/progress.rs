@@ -3,6 +3,7 @@
 
 mod answering;
 mod frame;
+mod heard;
 mod keys;
 mod lines;
 
@@ -10,8 +11,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use sillage::core::id::StepIndex;
 use sillage::core::ports::Clock as _;
 use sillage::core::run::{Recorded, Run};
+use sillage::core::time::Timestamp;
 use sillage::{FeedItem, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -20,13 +23,19 @@ use crate::output::Output;
 pub(crate) use answering::Answers;
 use answering::InSight;
 use frame::Frame;
+use heard::Heard;
+pub(crate) use heard::words as last_heard;
 use keys::Keys;
 
 /// Shortest time between two pictures of a run in a terminal.
 const BETWEEN_PICTURES: Duration = Duration::from_millis(200);
 
+/// Time between two looks for agents that say nothing, where there is no picture to show them.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(10);
+
 /// Shows a run until nothing follows, and gives it back as it is then; none where there were no items. `known` is the
-/// run as it was before the first of `items`; none where they start at its launch.
+/// run as it was before the first of `items`; none where they start at its launch. `heard` tells when steps were last
+/// heard before that.
 ///
 /// In a terminal the graph's states are redrawn in place, below a line for each thing that matters; elsewhere there is
 /// a line for each fact worth one; with `--json`, a line for every item, and nothing else. What the run came to is for
@@ -40,13 +49,15 @@ const BETWEEN_PICTURES: Duration = Duration::from_millis(200);
 pub(crate) async fn show<E: Into<Failure>>(
     known: Option<Run>,
     items: BoxStream<'_, Result<FeedItem, E>>,
+    heard: Vec<(StepIndex, Timestamp)>,
     answers: &Answers,
     output: &mut Output,
 ) -> Result<Option<Run>, Failure> {
+    let heard = Heard::from(heard);
     if output.draws() {
-        draw(known, items, answers, output).await
+        draw(known, items, heard, answers, output).await
     } else {
-        list(known, items, output).await
+        list(known, items, heard, output).await
     }
 }
 
@@ -54,13 +65,31 @@ pub(crate) async fn show<E: Into<Failure>>(
 async fn list<E: Into<Failure>>(
     mut run: Option<Run>,
     mut items: BoxStream<'_, Result<FeedItem, E>>,
+    mut heard: Heard,
     output: &mut Output,
 ) -> Result<Option<Run>, Failure> {
-    while let Some(item) = items.next().await {
-        let item = item.map_err(Into::into)?;
-        believe(&mut run, &item)?;
-        if let Some(run) = &run {
-            lines::tell(run, &item, output)?;
+    let mut looks = interval(BETWEEN_LOOKS);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            item = items.next() => {
+                let Some(item) = item else { break };
+                let item = item.map_err(Into::into)?;
+                believe(&mut run, &item)?;
+                if let Some(run) = &run {
+                    heard.take(&item, SystemClock.now());
+                    lines::tell(run, &item, output)?;
+                }
+            }
+            _ = looks.tick() => {
+                if let Some(run) = &run {
+                    let now = SystemClock.now();
+                    for (step, last) in heard.due(heard::listened_to(run), now) {
+                        lines::tell_silence(run, step, last, now, output)?;
+                    }
+                }
+            }
         }
         output.flush()?;
     }
@@ -71,10 +100,11 @@ async fn list<E: Into<Failure>>(
 async fn draw<E: Into<Failure>>(
     mut run: Option<Run>,
     mut items: BoxStream<'_, Result<FeedItem, E>>,
+    heard: Heard,
     answers: &Answers,
     output: &mut Output,
 ) -> Result<Option<Run>, Failure> {
-    let mut frame = Frame::default();
+    let mut frame = Frame::of(heard);
     let mut sight = InSight::default();
     let mut keys: Option<Keys> = None;
     let mut pictures = interval(BETWEEN_PICTURES);

@@ -6,6 +6,7 @@ use sillage_core::ports::runtime::{PermissionRequest, RuntimeError, SessionEvent
 use tokio::time::Instant;
 
 use super::actor::{Actor, End, OpenPermission, ToolCall, Unable};
+use super::log::POLICY;
 use super::turn::Turn;
 use crate::connection::{Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::permission::{LONGEST_TITLE, MOST_PATHS, real};
@@ -272,7 +273,7 @@ impl Actor {
         if (!allow || option.is_none())
             && let Turn::Answering(turn) = &mut self.turn
         {
-            turn.refused = Some("policy");
+            turn.refused = Some(POLICY);
         }
         if allow && option.is_none() {
             self.note(format!(
@@ -280,7 +281,7 @@ impl Actor {
                 asked.request.title
             ));
         }
-        self.answer(&asked, option.as_deref(), "policy")
+        self.answer(&asked, option.as_deref(), POLICY)
     }
 
     /// Answers an open permission request for a person.

@@ -2,8 +2,9 @@
 //!
 //! Memory is bounded by forgetting the words of old chatter: past a budget of bytes, the oldest piece of chatter
 //! becomes part of a run of forgotten numbers. A reader who still asks for it gets a [`SessionEventKind::Note`] in
-//! its place, so that numbers stay without gaps; what decides something (answers, errors, usage, permissions, the
-//! end) is kept.
+//! its place, so that numbers stay without gaps; what decides something (answers, errors, permissions that a person is
+//! asked for, the end) is kept. Usage counts as chatter here: a later total replaces an earlier one, and an answer
+//! holds the last.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,9 @@ use tokio::sync::Notify;
 
 /// What a piece of chatter costs besides its words.
 const OVERHEAD: usize = 128;
+
+/// Who answered a permission request, where it was the session's policy.
+pub(super) const POLICY: &str = "policy";
 
 /// What stands in the place of chatter that was forgotten.
 const FORGOTTEN: &str = "(no longer kept)";
@@ -175,6 +179,9 @@ fn cost(kind: &SessionEventKind) -> usize {
             id.len() + title.len() + status.len() + paths
         }
         SessionEventKind::Plan { entries } => entries.iter().map(String::len).sum(),
+        SessionEventKind::Usage { .. } => 0,
+        // The policy's own doing; a person's answer comes no oftener than persons do.
+        SessionEventKind::PermissionAnswered { id, by, .. } if by == POLICY => id.len(),
         _ => return 0,
     };
     OVERHEAD + words
@@ -184,17 +191,15 @@ fn cost(kind: &SessionEventKind) -> usize {
 mod tests {
     use futures_util::StreamExt;
     use proptest::prelude::*;
-    use sillage_core::ports::runtime::Usage;
+    use sillage_core::ports::runtime::{RuntimeError, Usage};
 
     use super::*;
 
     fn event(n: usize, decisive: bool) -> SessionEventKind {
         if decisive {
-            SessionEventKind::Usage {
-                usage: Usage {
-                    context_used: Some(n as u64),
-                    ..Usage::default()
-                },
+            SessionEventKind::Error {
+                message: None,
+                error: RuntimeError::Permanent { words: n.to_string() },
             }
         } else {
             SessionEventKind::Text {
@@ -228,6 +233,25 @@ mod tests {
                 prop_assert_eq!(&last.kind, &SessionEventKind::Ended);
             }
         }
+    }
+
+    #[test]
+    fn c11_what_an_agent_can_repeat_without_end_is_forgotten() {
+        let log = EventLog::new(10 * OVERHEAD);
+        for n in 0..10_000 {
+            let usage = Usage {
+                context_used: Some(n),
+                ..Usage::default()
+            };
+            log.push(SessionEventKind::Usage { usage });
+            log.push(SessionEventKind::PermissionAnswered {
+                id: format!("p{n}"),
+                option: None,
+                by: POLICY.to_owned(),
+            });
+        }
+        let state = log.state();
+        assert!(state.old.len() <= 1 && state.recent.len() <= 10, "{state:?}");
     }
 
     #[tokio::test]

@@ -186,6 +186,11 @@ impl Theatre {
             Vec::<String>::new()
         );
     }
+
+    /// Every frame of the agent's is as the schema wants it: it is well-behaved where it is meant to be.
+    fn check_agent(&self) {
+        assert_eq!(faults(&frames(&self.record()), Side::Agent), Vec::<String>::new());
+    }
 }
 
 fn path(folder: &TempDir, name: &str) -> String {
@@ -303,6 +308,7 @@ impl Drop for AcpStage {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.theatre.check_frames();
+            self.theatre.check_agent();
         }
     }
 }

@@ -26,13 +26,14 @@ pub(crate) fn run(arguments: &Follow, global: &Global, output: &mut Output) -> R
     drive::block_on(async {
         let reader = Reader::open(&data).await?;
         let run = arguments.chosen.summary(&reader).await?.run;
+        let heard = reader.heard(&run).await?;
         let items = reader.follow(&run, Seq::FIRST).await?;
         let answers = match reader.is_live() {
             true => Answers::There(reader),
             // What it holds is let go of.
             false => Answers::Nobody,
         };
-        let Some(run) = progress::show(None, items, &answers, output).await? else {
+        let Some(run) = progress::show(None, items, heard, &answers, output).await? else {
             return Err(Failure::new(Kind::Defect, format_args!("run {run} has no facts")));
         };
         let exit = drive::outcome(&run, output)?;

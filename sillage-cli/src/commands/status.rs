@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::left_behind::{self, Told};
 use crate::output::{Output, Tone};
+use crate::progress::last_heard;
 use crate::reading::{self, Chosen, Story};
 use crate::terminal::visible;
 
@@ -39,7 +40,7 @@ struct Answer<'a> {
     /// Whether a process drives it now.
     driven: bool,
     /// When each agent was last heard.
-    heard: &'a BTreeMap<String, Timestamp>,
+    last_heard: &'a BTreeMap<String, Timestamp>,
     /// The newest runs; only where no run was named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Listed<'a>>,
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
         ok: true,
         run: &view,
         driven,
-        heard: &read.story.heard,
+        last_heard: &read.story.heard,
         runs,
         left_behind: &read.left,
     })?;
@@ -121,14 +122,11 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
     for step in view
         .steps
         .iter()
-        .filter(|step| step.session.is_some() && step.ended.is_none())
+        .filter(|step| step.session.is_some() && step.ended.is_none() && step.waiting_for.is_none())
     {
         if let Some(heard) = read.story.heard.get(&step.agent) {
-            let ago = human(now.since(*heard));
-            output.line(format_args!(
-                "  {} was last heard {ago} ago",
-                visible(&step.agent)
-            ))?;
+            let silent = last_heard(*heard, now);
+            output.line(format_args!("  {} was {silent}", visible(&step.agent)))?;
         }
     }
     for request in &view.permissions {

@@ -13,6 +13,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::commands::journal::line;
 use crate::failure::Failure;
 use crate::output::{Output, Tone};
+use crate::progress::heard::Heard;
+use crate::progress::last_heard;
 use crate::terminal::Size;
 
 /// Bytes that are kept of what an agent says: enough for its last line.
@@ -26,21 +28,30 @@ pub(super) struct Frame {
     /// The lines of the last picture.
     drawn: Vec<String>,
     agents: HashMap<StepIndex, Agent>,
+    heard: Heard,
     /// Lines about the permission request in sight.
     asked: Vec<String>,
 }
 
-/// What was last heard of an agent.
+/// What an agent last said.
 #[derive(Default)]
 struct Agent {
-    heard: Timestamp,
     /// The end of what it says, or the tool that it uses.
     says: String,
 }
 
 impl Frame {
+    /// Nothing drawn yet; `heard` is what is known of silences.
+    pub(super) fn of(heard: Heard) -> Frame {
+        Frame {
+            heard,
+            ..Frame::default()
+        }
+    }
+
     /// Takes notice of an item that leaves the run as `run`.
     pub(super) fn take(&mut self, run: &Run, item: &FeedItem, now: Timestamp, output: &Output) {
+        self.heard.take(item, now);
         match item {
             FeedItem::Fact(fact) => {
                 let entry = journal::entry(run, fact);
@@ -50,7 +61,6 @@ impl Frame {
             }
             FeedItem::Chatter { step, event, .. } => {
                 let agent = self.agents.entry(*step).or_default();
-                agent.heard = now;
                 agent.listen(&event.kind);
             }
             FeedItem::Missed(_) | _ => {}
@@ -109,12 +119,14 @@ impl Frame {
                 .agents
                 .iter()
                 .position(|agent| agent.id == step.agent);
-            let heard = place.and_then(|place| self.agents.get(&StepIndex(u32::try_from(place).ok()?)));
-            let text = match heard {
-                Some(agent) if step.session.is_some() && step.ended.is_none() => {
-                    format!("{text}  {}", agent.told(now))
+            let place = place.and_then(|place| Some(StepIndex(u32::try_from(place).ok()?)));
+            let text = match place {
+                Some(place)
+                    if step.session.is_some() && step.ended.is_none() && step.waiting_for.is_none() =>
+                {
+                    format!("{text}  {}", self.told(place, now)).trim_end().to_owned()
                 }
-                _ => text,
+                Some(_) | None => text,
             };
             lines.push(output.paint(tone(step.state), fitting(&text, size.width)));
         }
@@ -129,6 +141,17 @@ impl Frame {
         let asked = self.asked.iter();
         lines.extend(asked.map(|line| output.paint(Tone::Warning, fitting(line, size.width))));
         lines
+    }
+}
+
+impl Frame {
+    /// When a step was last heard, where that is a while ago, and its last line.
+    fn told(&self, step: StepIndex, now: Timestamp) -> String {
+        let last = self.agents.get(&step).map(Agent::last_line).unwrap_or_default();
+        match self.heard.last(step) {
+            Some(heard) if now.since(heard).as_secs() >= 2 => format!("{}  {last}", last_heard(heard, now)),
+            Some(_) | None => last.to_owned(),
+        }
     }
 }
 
@@ -148,20 +171,10 @@ impl Agent {
         }
     }
 
-    /// When it was last heard, where that is a while ago, and its last line.
-    fn told(&self, now: Timestamp) -> String {
-        let silent = now.since(self.heard);
-        let last = self
-            .says
-            .lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or_default();
-        if silent.as_secs() < 2 {
-            last.to_owned()
-        } else {
-            format!("heard {} ago  {last}", human(silent))
-        }
+    /// Its last line.
+    fn last_line(&self) -> &str {
+        let mut lines = self.says.lines().rev();
+        lines.find(|line| !line.trim().is_empty()).unwrap_or_default()
     }
 }
 

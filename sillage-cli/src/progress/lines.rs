@@ -7,12 +7,14 @@ use sillage::core::id::{ClientSessionId, StepIndex};
 use sillage::core::journal;
 use sillage::core::ports::runtime::SessionEvent;
 use sillage::core::run::{AnsweredBy, Event, Recorded, Run};
+use sillage::core::time::Timestamp;
 
 use crate::commands::journal::line;
 use crate::failure::{Failure, Kind};
-use crate::output::Output;
+use crate::output::{Output, Tone};
+use crate::progress::last_heard;
 
-/// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter` or `missed`.
+/// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter`, `last_heard` or `missed`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
@@ -34,6 +36,13 @@ enum Line<'a> {
         agent: &'a str,
         session: ClientSessionId,
         chatter: &'a SessionEvent,
+    },
+    LastHeard {
+        event: &'static str,
+        run: &'a str,
+        agent: &'a str,
+        /// Milliseconds since 1970 in UTC, as in `status`.
+        last_heard: Timestamp,
     },
     Missed {
         event: &'static str,
@@ -83,6 +92,31 @@ pub(super) fn tell(run: &Run, item: &FeedItem, output: &mut Output) -> Result<()
         _ => {}
     }
     Ok(())
+}
+
+/// Tells that a step has said nothing since `last`.
+///
+/// # Errors
+/// As for [`Output::line`].
+pub(super) fn tell_silence(
+    run: &Run,
+    step: StepIndex,
+    last: Timestamp,
+    now: Timestamp,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let agent = name(run, step);
+    output.json(&Line::LastHeard {
+        event: "last_heard",
+        run: run.id().as_str(),
+        agent,
+        last_heard: last,
+    })?;
+    let (agent, silent) = (
+        output.paint(Tone::Strong, agent),
+        output.paint(Tone::Faint, last_heard(last, now)),
+    );
+    Ok(output.line(format_args!("{agent}  {silent}"))?)
 }
 
 fn name(run: &Run, step: StepIndex) -> &str {

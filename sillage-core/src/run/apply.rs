@@ -97,7 +97,13 @@ impl Run {
             }
             Event::SessionLost { step, session, .. } => {
                 self.session_mut(*step, *session)?;
-                self.leave(*step, at);
+                // One that is lost in a wait does not shorten it.
+                let waits = matches!(self.steps[step.position()].phase, Phase::Waiting(_));
+                if waits {
+                    self.close_session(*step);
+                } else {
+                    self.leave(*step, at);
+                }
                 self.drop_session(*step);
                 let state = self.step_mut(*step);
                 state.next = if state.worktree().is_some() {
@@ -106,7 +112,9 @@ impl Run {
                     Next::Begin
                 };
                 state.report = None;
-                self.enter(*step, Phase::Ready, at);
+                if !waits {
+                    self.enter(*step, Phase::Ready, at);
+                }
             }
             Event::SessionClosed {
                 step,

@@ -128,7 +128,7 @@ pub enum Event {
         /// What the runtime said of it.
         opened: OpenedSession,
     },
-    /// The session is known to be gone: the step starts again in a new one.
+    /// The session is known to be gone: the step starts again in a new one, after its wait where it waits.
     SessionLost {
         /// The step.
         step: StepIndex,

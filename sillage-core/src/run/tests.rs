@@ -177,6 +177,49 @@ fn r7_a_temporary_error_waits_doubling_and_goes_on_in_the_same_session() {
 }
 
 #[test]
+fn r11_a_session_that_ends_while_its_step_waits_is_replaced_once_the_wait_is_over() {
+    for definition in [task(&["a"], &[]), task(&["a"], &[]).with_repository()] {
+        let mut world = World::new(definition);
+        let silent = RuntimeError::Temporary {
+            words: "silent for 30m00s".to_owned(),
+            retry_after: None,
+        };
+        world.script("a", [Reply::Error(silent), Reply::text(&report("complete"))]);
+        let start = world.now;
+        let mut run = world.start();
+        world.settle(&mut run);
+        let step = run.step(StepIndex(0)).unwrap();
+        assert_eq!(step.word(), "waiting");
+        let session = step.session().unwrap().id();
+        let lost = |words: &str| Input::Failed {
+            session,
+            message: None,
+            error: RuntimeError::Lost {
+                words: words.to_owned(),
+            },
+        };
+        world.turn(
+            &mut run,
+            vec![lost("did not stop within 10s"), lost("the session ended")],
+        );
+        world.settle(&mut run);
+        assert_eq!(run.step(StepIndex(0)).unwrap().word(), "waiting");
+        let run = world.go_on(run);
+        assert_eq!(run.end(), Some(RunEnd::Complete));
+        assert_eq!(world.now.since(start), Duration::from_secs(30), "the wait stands");
+        assert_eq!(world.sessions_opened, 2);
+        assert!(world.open.is_empty(), "no session is left");
+        let told = |is: fn(&Event) -> bool| world.log.iter().filter(|fact| is(&fact.event)).count();
+        assert_eq!(told(|event| matches!(event, Event::SessionLost { .. })), 1);
+        assert_eq!(told(|event| matches!(event, Event::SessionClosed { .. })), 2);
+        assert_eq!(
+            format!("{:?}", Run::replay(world.log.clone()).unwrap().steps()),
+            format!("{:?}", run.steps())
+        );
+    }
+}
+
+#[test]
 fn r11_max_duration_fails_the_step_and_commits_what_it_left() {
     let mut definition = task(&["a"], &[]).with_repository();
     Arc::get_mut(&mut definition.task).unwrap().agents[0].max_duration = Some(Duration::from_secs(600));

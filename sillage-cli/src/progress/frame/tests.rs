@@ -15,10 +15,7 @@ const SIZE: Size = Size {
 };
 
 fn says(text: &str) -> Agent {
-    let mut agent = Agent {
-        heard: Timestamp(0),
-        says: String::new(),
-    };
+    let mut agent = Agent::default();
     agent.listen(&SessionEventKind::Text {
         text: text.to_owned(),
     });
@@ -41,9 +38,18 @@ fn a_text_fits_on_one_line_and_controls_nothing() {
 
 #[test]
 fn an_agents_last_line_is_told_and_its_silence() {
-    let agent = says("first\nsecond\n\n");
-    assert_eq!(agent.told(Timestamp(1_000)), "second");
-    assert_eq!(agent.told(Timestamp(90_000)), "heard 1m30s ago  second");
+    let mut frame = Frame::of(Heard::from(vec![(StepIndex(0), Timestamp(0))]));
+    assert_eq!(
+        frame.told(StepIndex(0), Timestamp(600_000)),
+        "last heard 10 minutes ago  "
+    );
+    frame.agents.insert(StepIndex(0), says("first\nsecond\n\n"));
+    assert_eq!(frame.told(StepIndex(0), Timestamp(1_000)), "second");
+    assert_eq!(
+        frame.told(StepIndex(0), Timestamp(90_000)),
+        "last heard 1m30s ago  second"
+    );
+    assert_eq!(frame.told(StepIndex(1), Timestamp(90_000)), "");
     // What is kept is bounded, and cut between characters.
     let long = says(&"é".repeat(10_000));
     assert!(long.says.len() <= KEPT);
@@ -113,5 +119,5 @@ fn chatter_is_noticed_and_draws_no_line_of_its_own() {
     };
     frame.take(&run, &item, Timestamp(5), &output());
     assert!(frame.staying.is_empty());
-    assert_eq!(frame.agents[&StepIndex(0)].heard, Timestamp(5));
+    assert_eq!(frame.heard.last(StepIndex(0)), Some(Timestamp(5)));
 }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use sillage::core::run::{Event, FailureClass};
+use sillage::core::run::{Event, FailureClass, WaitCause};
 
 use super::{Stage, eventually};
 use crate::Ended;
@@ -74,17 +75,128 @@ fn p2_an_agent_that_answers_and_never_exits_is_done_all_the_same() {
     stage.assert_no_process();
 }
 
+/// How long ago an agent was last heard, by the answer of `status --json`; none when it does not say.
+fn silent_for(status: &serde_json::Value, agent: &str) -> Option<Duration> {
+    let heard = status["last_heard"][agent].as_u64()?;
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970");
+    now.checked_sub(Duration::from_millis(heard))
+}
+
 #[test]
-fn p2_an_agent_that_falls_silent_is_ended_by_its_longest_time() {
+fn p2_an_agent_that_falls_silent_is_shown_as_such_and_ended_by_its_longest_time() {
     let stage = Stage::without_repository(
-        "prompts:\n  - match: Alpha\n    steps: [tool: { id: t, title: Look, kind: read, status: completed }, silent: for_ever]\n",
+        "prompts:\n  - match: Alpha\n    steps: [tool: { id: t, title: Look, kind: read, status: completed }, touch: \"{{script_dir}}/silent\", silent: for_ever]\n",
     );
-    stage.task("", &["id: alpha, mission: Alpha, max_duration: 1s"], &[]);
-    stage.run().expect(1);
+    stage.task("", &["id: alpha, mission: Alpha, max_duration: 10s"], &[]);
+    let running = stage.start_run();
+    stage.appears("silent");
+    eventually("a silence of two seconds", || {
+        silent_for(&stage.status(), "alpha").is_some_and(|silent| silent >= Duration::from_secs(2))
+    });
+    let told = stage.start(&["status"]).wait().expect(0).stdout;
+    assert!(told.contains("alpha was last heard"), "{told}");
+    running.wait().expect(1);
     let log = stage.log();
     let failure = log.failure("alpha");
     assert_eq!(failure.class, FailureClass::TimedOut);
     assert!(failure.words.contains("max_duration"), "{failure:?}");
+    assert_eq!(
+        log.count(|event| matches!(event, Event::WaitStarted { .. })),
+        0,
+        "R11: its longest time fails a step, silence does not"
+    );
+    stage.assert_no_process();
+}
+
+#[test]
+fn p3_an_agent_that_is_silent_with_a_busy_child_is_running() {
+    let stage = Stage::without_repository(
+        "prompts:\n  - match: Alpha\n    steps:\n      - touch: \"{{script_dir}}/at_work\"\n      - run: { quiet: true, command: \"while [ ! -e {{script_dir}}/go ]; do :; done\" }\n      - report: { summary: Done. }\n",
+    );
+    stage.limit("silentAfter", "1s");
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let running = stage.start_run();
+    stage.appears("at_work");
+    let mut last = serde_json::Value::Null;
+    eventually("a silence of three times the bound", || {
+        last = stage.status();
+        silent_for(&last, "alpha").is_some_and(|silent| silent >= Duration::from_secs(3))
+    });
+    assert_eq!(last["run"]["steps"][0]["state"], "running");
+    stage.write("go", "");
+    running.wait().expect(0);
+    let log = stage.log();
+    let troubles = log.count(|event| {
+        matches!(
+            event,
+            Event::WaitStarted { .. } | Event::StepFailing { .. } | Event::SessionLost { .. }
+        )
+    });
+    assert_eq!(troubles, 0);
+    stage.assert_no_process();
+}
+
+#[test]
+fn r11_an_agent_that_is_silent_for_too_long_is_cancelled_and_waits_to_be_asked_again() {
+    let stage = Stage::without_repository(
+        "prompts:\n  - match: Alpha\n    steps: [touch: \"{{script_dir}}/at_work\", tool: { id: t, title: Look, kind: read, status: completed }, silent: until_cancelled]\n",
+    );
+    stage.limit("silentAfter", "1s");
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let mut running = stage.start_run();
+    stage.appears("at_work");
+    let mut step = serde_json::Value::Null;
+    eventually("the wait", || {
+        step = stage.status()["run"]["steps"][0].clone();
+        step["state"] == "waiting"
+    });
+    let words = step["waiting_for"]["words"].as_str().expect("words");
+    assert!(words.contains("was silent for 1"), "{words}");
+    assert!(stage.received("session/cancel"));
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+    let log = stage.log();
+    let backoff = |event: &Event| {
+        matches!(
+            event,
+            Event::WaitStarted {
+                cause: WaitCause::Backoff,
+                resend: false,
+                ..
+            }
+        )
+    };
+    assert_eq!(log.count(backoff), 1);
+    assert_eq!(log.count(|event| matches!(event, Event::StepFailing { .. })), 0);
+    stage.assert_no_process();
+}
+
+#[test]
+fn r11_a_silent_agent_that_does_not_obey_is_ended_and_its_step_still_waits() {
+    let stage = Stage::without_repository(
+        "on_cancel: ignore\nprompts:\n  - match: Alpha\n    steps: [touch: \"{{script_dir}}/at_work\", silent: for_ever]\n",
+    );
+    stage.limit("silentAfter", "1s");
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let mut running = stage.start_run();
+    stage.appears("at_work");
+    // It is given its time to obey first.
+    let mut step = serde_json::Value::Null;
+    eventually("the session's loss", || {
+        step = stage.status()["run"]["steps"][0].clone();
+        step["started"].is_u64() && step["session"].is_null()
+    });
+    assert_eq!(step["state"], "waiting");
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+    let log = stage.log();
+    let lost = log.count(
+        |event| matches!(event, Event::SessionLost { words, .. } if words.contains("did not stop within")),
+    );
+    assert_eq!(lost, 1);
+    assert_eq!(log.count(|event| matches!(event, Event::StepFailing { .. })), 0);
     stage.assert_no_process();
 }
 

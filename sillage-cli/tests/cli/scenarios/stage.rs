@@ -195,6 +195,20 @@ impl Stage {
         stage
     }
 
+    /// Sets a limit of the settings.
+    pub(crate) fn limit(&self, name: &str, value: &str) {
+        let mut settings: Value =
+            serde_json::from_str(&self.sandbox.read("config.yaml")).expect("the settings are JSON");
+        settings["limits"][name] = value.into();
+        self.write("config.yaml", settings.to_string());
+    }
+
+    /// What `status --json` tells.
+    #[track_caller]
+    pub(crate) fn status(&self) -> Value {
+        self.start(&["status", "--json"]).wait().expect(0).json()
+    }
+
     /// What the agents do from now on.
     pub(crate) fn script(&self, script: &str) {
         self.write("script.yaml", format!("{SCRIPT}{script}"));

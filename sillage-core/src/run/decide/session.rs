@@ -155,6 +155,13 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
+        // What was to go on in it after the wait begins anew instead (R7, R12).
+        if let (Phase::Waiting(_), RuntimeError::Lost { words }, None) = (&state.phase, error, message)
+            && !self.is_stopping()
+        {
+            let words = words.clone();
+            return self.say(Event::SessionLost { step, session, words });
+        }
         let concerns = match (message, state.session.as_deref()) {
             (Some(message), Some(session)) => session.answers(message),
             (None, Some(session)) => session.in_flight.is_some(),

@@ -248,7 +248,7 @@ impl World {
         run
     }
 
-    fn turn(&mut self, run: &mut Run, inputs: Vec<Input>) {
+    pub(crate) fn turn(&mut self, run: &mut Run, inputs: Vec<Input>) {
         self.inputs.extend(inputs.clone());
         let turn = run.turn(self.now, &mut *self.ids, inputs).unwrap();
         let at_work = run

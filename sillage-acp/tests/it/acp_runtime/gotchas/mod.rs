@@ -66,13 +66,6 @@ impl Scene {
     }
 }
 
-impl Theatre {
-    /// Every frame of the agent's is as the schema wants it: it is well-behaved where it is meant to be.
-    fn check_agent(&self) {
-        assert_eq!(faults(&frames(&self.record()), Side::Agent), Vec::<String>::new());
-    }
-}
-
 fn is_note(kind: &SessionEventKind, part: &str) -> bool {
     matches!(kind, SessionEventKind::Note { text } if text.contains(part))
 }
