@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sillage::acp::{AcpRuntime, Options};
+use sillage::acp::{AcpRuntime, AgentCommand, Options};
 use sillage::core::ports::store::StoreError;
 use sillage::core::ports::{AgentRuntime, Store, Workspace};
 use sillage::core::settings::Settings;
@@ -22,6 +22,8 @@ pub(crate) struct Adapters {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workspace: Arc<dyn Workspace>,
     pub(crate) runtime: Arc<dyn AgentRuntime>,
+    /// The agents of the settings, as the runtime starts them.
+    pub(crate) agents: Vec<AgentCommand>,
 }
 
 impl Adapters {
@@ -33,11 +35,13 @@ impl Adapters {
     pub(crate) fn open(data: &Path, settings: &Settings) -> Result<Adapters, Failure> {
         let store = open_store(data)?;
         let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
+        let agents = commands(settings)?;
         Ok(Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options()?)),
+            runtime: Arc::new(AcpRuntime::new(agents.clone(), options()?)),
+            agents,
         })
     }
 
@@ -67,7 +71,7 @@ pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
     }
 }
 
-fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Failure> {
+fn commands(settings: &Settings) -> Result<Vec<AgentCommand>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     agent_commands(settings, variable)
         .map_err(|error| Failure::new(Kind::Usage, with_causes(&error)).hint("mend the settings file"))

@@ -87,11 +87,7 @@ pub(super) async fn placed_program(plan: &Plan) -> Result<(Program, Option<Guest
 impl Plan {
     /// The session's folder as its agent has it.
     pub(super) fn folder_told(&self) -> Result<PathBuf, RuntimeError> {
-        let (agent, folder) = (&self.choice.agent, &self.request.workspace);
-        match &agent.sandbox {
-            Some(sandbox) => sandbox.inside(&agent.name, agent.workspace.as_deref(), folder),
-            None => Ok(folder.clone()),
-        }
+        self.choice.agent.inside(&self.request.workspace)
     }
 }
 

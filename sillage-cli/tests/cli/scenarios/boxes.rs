@@ -281,11 +281,10 @@ fn a8_a_run_is_carried_out_in_a_box_with_its_folder_as_the_box_has_it() {
 #[test]
 fn a8_a_run_in_a_folder_that_the_box_does_not_have_is_refused_by_name() {
     let cast = runs_in_a_box("elsewhere");
-    cast.stage.run().expect(1);
-    let log = cast.stage.log();
-    let words = &log.failure("one").words;
+    let refused = cast.stage.run().expect(2).json();
+    let words = refused["error"]["message"].as_str().expect("words");
     assert!(
-        words.starts_with("agent `alpha` runs in container `crate`, which has ")
+        words.starts_with("`one` cannot work: agent `alpha` runs in container `crate`, which has ")
             && words.contains("worktree: never"),
         "{words}"
     );
