@@ -1,8 +1,10 @@
 //! Using a box: seeing to it that it is there, entering it, and ending what is within.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use sillage_core::ports::runtime::RuntimeError;
@@ -42,6 +44,15 @@ pub(super) fn is_engine_variable(name: &str) -> bool {
 fn engine_environment(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_engine_variable));
     inherited.iter().cloned().chain(own).collect()
+}
+
+/// One at a time sees to a box: two that find it missing would make it twice.
+fn gate(program: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+    type Gates = HashMap<(PathBuf, String), Arc<tokio::sync::Mutex<()>>>;
+    static GATES: LazyLock<Mutex<Gates>> = LazyLock::new(Mutex::default);
+    let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+    let gate = gates.entry((program.to_owned(), name.to_owned()));
+    Arc::clone(gate.or_default())
 }
 
 /// An agent in its box.
@@ -138,6 +149,8 @@ impl Guest {
 
     /// Sees to it that the box is there and that nothing of an earlier start is left in it.
     pub(crate) async fn prepare(&self) -> Result<(), RuntimeError> {
+        let gate = gate(&self.program, &self.sandbox.name);
+        let _held = gate.lock().await;
         let missing = match self.look().await? {
             Look::There => return Ok(()),
             Look::Unreachable(words) => return Err(self.unusable(&words)),

@@ -193,13 +193,13 @@ async fn a1_a_stop_while_an_agent_starts_takes_effect_once_the_start_has_ended()
 
 #[tokio::test]
 async fn a1_what_an_agent_started_goes_with_it_when_it_crashes() {
-    // It ends on its own, and leaves a child of another session.
+    // It ends on its own, and leaves a child.
     let wings = Wings::new(&[("alpha", "")]);
     let mut wings = wings;
     if let Ok(command) = &mut wings.agents[0].command {
         let agent = std::mem::replace(&mut command.command, "sh".to_owned());
         let words = format!(
-            "setsid sleep 300 & echo $! > {}/child; exec \"$0\" \"$@\"",
+            "sleep 300 & echo $! > {}/child; exec \"$0\" \"$@\"",
             wings.folder.path().display()
         );
         command.args.splice(0..0, ["-c".to_owned(), words, agent]);
