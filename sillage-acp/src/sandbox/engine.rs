@@ -229,7 +229,15 @@ impl Guest {
             ));
             return Ok(Look::There);
         }
-        if said.contains("cannot connect") || said.contains("permission denied while trying to connect") {
+        // As docker 20 to 29 say it. All else is taken for a box that is not there.
+        const UNREACHABLE: [&str; 5] = [
+            "cannot connect",
+            "failed to connect",
+            "permission denied while trying to connect",
+            "is paused",
+            "is restarting",
+        ];
+        if UNREACHABLE.iter().any(|mark| said.contains(mark)) {
             return Ok(Look::Unreachable(words));
         }
         let stopped = self.sandbox.engine == Engine::Container && said.contains("is not running");
