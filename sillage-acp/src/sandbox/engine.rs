@@ -14,6 +14,7 @@ use super::lifecycle::{Errand, Ran};
 use super::{Engine, Entry, MARK, Sandbox};
 use crate::log::AgentLog;
 use crate::model_choice::AgentCommand;
+use crate::presets::installed;
 use crate::process::{Process, Program, StopTimes};
 
 /// How long the engine may take to answer; it may have to start itself first.
@@ -94,7 +95,8 @@ impl Guest {
             return Ok(None);
         };
         let name = sandbox.engine.program();
-        let Some(program) = find_program(name, inherited) else {
+        let search = inherited.iter().find(|(name, _)| name == "PATH");
+        let Some(program) = search.and_then(|(_, search)| installed(name, search)) else {
             let words = format!(
                 "agent `{}` runs in {}, and there is no program `{name}` on the PATH: install it, or let the agent \
                  run on this machine (`runtime: {{ type: local }}`)",
@@ -329,25 +331,4 @@ pub(crate) async fn stop(
         ..times
     };
     process.stop(rest).await
-}
-
-/// The first executable file of that name in the folders of the `PATH` among these variables.
-fn find_program(name: &str, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let search = environment.iter().find(|(name, _)| name == "PATH")?;
-    std::env::split_paths(&search.1)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path| is_executable(path))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.with_extension("exe").is_file()
 }

@@ -70,7 +70,8 @@ impl Failure {
 
 /// What to start for a session, and the box that it is started in.
 pub(super) async fn placed_program(plan: &Plan) -> Result<(Program, Option<Guest>), RuntimeError> {
-    let (agent, folder) = (&plan.choice.agent, &plan.request.workspace);
+    let agent = &plan.choice.agent;
+    let folder = agent.workspace.as_deref().unwrap_or(&plan.request.workspace);
     let log = AgentLog::new(&agent.name, None);
     let mark = format!("session-{}", plan.request.client_session_id);
     let (local, inherited) = (program(plan), &plan.options.inherited);

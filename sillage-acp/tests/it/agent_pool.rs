@@ -275,3 +275,23 @@ async fn a1_dropping_the_pool_kills_what_is_left() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a1_a_start_is_given_up_when_the_program_ends() {
+    let script = "end: { ignore_eof: true }\nmethods: { initialize: { silent: true } }";
+    let wings = Wings::new(&[("alpha", script)]);
+    let pool = wings.pool(None);
+    let mut events = pool.events();
+    let quit = async {
+        changes(&mut events, 1).await;
+        let record = wings.folder.path().join("alpha.record");
+        while !record.exists() {
+            tokio::task::yield_now().await;
+        }
+        pool.quit().await;
+    };
+    let (started, ()) = within(async { tokio::join!(pool.start("alpha"), quit) }).await;
+    assert_eq!(started, Err(PoolError::Stopped("alpha".to_owned())));
+    assert_eq!(states(&pool), ["stopped"]);
+    assert!(!runs(wings.pid("alpha")));
+}
