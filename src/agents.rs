@@ -18,10 +18,13 @@ pub use protocol::{Done, Kept, KeptAgent, Listed, Order, Trouble};
 use sillage_acp::launcher::Limits;
 use sillage_acp::{AgentCommand, AgentModel, PoolAgent, Sandbox, SandboxEngine};
 use sillage_core::agents::PoolLimits;
+use sillage_core::ports::runtime::ModelOffer;
+use sillage_core::run::RunDefinition;
 use sillage_core::settings::{
     AgentSettings, Placement, ProgramLimits, RuntimeKind, Settings, UnknownVariable, expand_home,
     expand_variables,
 };
+use sillage_core::task;
 
 /// An agent of the settings that cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +90,36 @@ pub fn pool_limits(limits: ProgramLimits) -> PoolLimits {
         most: limits.max_running_agents,
         idle: limits.stop_idle_agents_after,
     }
+}
+
+/// Holds a run against the boxes of its agents: each must have the folder that its step works in. Worktrees are made
+/// below the data folder `data`.
+///
+/// # Errors
+/// For the first step whose agent cannot reach its folder: its name, why, and what to do.
+pub fn check_sandboxes(
+    definition: &RunDefinition,
+    offers: &[ModelOffer],
+    agents: &[AgentCommand],
+    data: &Path,
+) -> Result<(), String> {
+    for (step, agent) in definition.task.agents.iter().enumerate() {
+        // One that no agent offers is told elsewhere.
+        let Ok(offer) = task::resolve_model(&agent.model, offers) else {
+            continue;
+        };
+        let worktree = definition.worktrees.get(step) == Some(&true);
+        let folder = if worktree {
+            data.join("worktrees")
+        } else {
+            definition.step_folder.clone()
+        };
+        let command = agents.iter().find(|command| command.name == offer.agent);
+        if let Some(Err(error)) = command.map(|command| command.inside(&folder)) {
+            return Err(format!("`{}` cannot work: {error}", agent.id));
+        }
+    }
+    Ok(())
 }
 
 fn in_words(error: &dyn std::error::Error) -> String {

@@ -27,7 +27,7 @@ mod world;
 
 pub use active::ActiveRuns;
 #[cfg(feature = "acp")]
-pub use agents::{BadAgent, agent_commands, pool_agents, pool_limits};
+pub use agents::{BadAgent, agent_commands, check_sandboxes, pool_agents, pool_limits};
 pub use clock::{RandomIds, SystemClock, new_run_id};
 pub use control::{ControlClient, ControlError, ControlServer};
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};

@@ -9,7 +9,7 @@
 //! model of that name. A model whose settings say `efforts: []` has no effort to choose: none is told.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sillage_core::ports::runtime::{ModelOffer, RuntimeError};
@@ -333,6 +333,17 @@ impl AgentCommand {
             .iter()
             .chain(self.env.values())
             .any(|text| text.contains(placeholder))
+    }
+
+    /// A folder of this machine as the agent has it: where it runs in a box, where that is in the box.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Permanent`] when the box does not have it, with what to do.
+    pub fn inside(&self, folder: &Path) -> Result<PathBuf, RuntimeError> {
+        match &self.sandbox {
+            Some(sandbox) => sandbox.inside(&self.name, self.workspace.as_deref(), folder),
+            None => Ok(folder.to_owned()),
+        }
     }
 
     /// What is known of a tool call, its paths as this machine has them.

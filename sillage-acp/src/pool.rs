@@ -359,12 +359,8 @@ impl Inner {
         self.state().agents.status(agent)
     }
 
-    fn known(self: &Arc<Self>, agent: &str) -> Result<(), PoolError> {
-        match self.status(agent) {
-            Some(_) => Ok(()),
-            // The machine has the words for it.
-            None => self.take(Input::Stop(agent.to_owned())),
-        }
+    fn known(&self, agent: &str) -> Result<(), PoolError> {
+        Ok(self.state().agents.known(agent)?)
     }
 
     /// Lets the machine decide, and sets going what it orders.

@@ -16,8 +16,10 @@
 //! The engine program that we start is not the agent: killing it leaves the agent running in the box, as the engines
 //! pass no signals on. So each agent is given a variable, [`MARK`], with a value of its own, which all that it starts
 //! inherits, and what carries it is signalled from within by another `exec`: after its input was closed, and the time
-//! for that is over, `SIGTERM`; after the time for that, `SIGKILL`, until nothing is left. What an earlier engine left
-//! when it was killed carries the same mark, and is killed before the agent is started again.
+//! for that is over, `SIGTERM`; after the time for that, `SIGKILL`, until nothing is left. When we are killed ourselves
+//! the agent sees the end of its input, as the engine's program dies with us; what goes on all the same carries the
+//! same mark as its successor (of the pool's agent, or of the session that is taken up again), and is killed before
+//! that is started. Limits of the launcher hold for the engine's program, not in the box.
 //!
 //! That needs `sh`, `tr` and `grep` in the box, and a `/proc`. Without them the agent gets the end of its input only,
 //! which the log says; and a process that cleared its environment is not found.

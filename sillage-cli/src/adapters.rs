@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sillage::acp::leftovers::Leftover;
-use sillage::acp::{AcpRuntime, Options};
+use sillage::acp::{AcpRuntime, AgentCommand, Options};
 use sillage::core::ports::store::StoreError;
 use sillage::core::ports::{AgentRuntime, Store, Workspace};
 use sillage::core::settings::Settings;
@@ -25,6 +25,8 @@ pub(crate) struct Adapters {
     pub(crate) runtime: Arc<dyn AgentRuntime>,
     /// What an engine before this one left, and what became of it.
     pub(crate) left: Vec<Leftover>,
+    /// The agents of the settings, as the runtime starts them.
+    pub(crate) agents: Vec<AgentCommand>,
 }
 
 impl Adapters {
@@ -39,11 +41,13 @@ impl Adapters {
         left_behind::adopt_orphans()?;
         let left = left_behind::end(data)?;
         let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
+        let agents = commands(settings)?;
         Ok(Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(commands(settings)?, options(settings, data)?)),
+            runtime: Arc::new(AcpRuntime::new(agents.clone(), options(settings, data)?)),
+            agents,
             left,
         })
     }
@@ -76,7 +80,7 @@ pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
     }
 }
 
-fn commands(settings: &Settings) -> Result<Vec<sillage::acp::AgentCommand>, Failure> {
+fn commands(settings: &Settings) -> Result<Vec<AgentCommand>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     agent_commands(settings, variable)
         .map_err(|error| Failure::new(Kind::Usage, with_causes(&error)).hint("mend the settings file"))

@@ -46,12 +46,7 @@ pub(super) async fn live(
     };
     let log = inner.log(agent);
     let written = log.count();
-    let mut quitting = inner.quitting.subscribe();
-    let start = tokio::select! {
-        start = start(inner, agent, launch, &log) => start,
-        _ = quitting.wait_for(|quitting| *quitting) => Err("the program is about to end".to_owned()),
-    };
-    let mut held = match start {
+    let mut held = match start(inner, agent, launch, &log).await {
         Ok(held) => held,
         Err(reason) => {
             let last = log.since(written, LAST_LINES);
@@ -95,11 +90,19 @@ struct Held {
 
 async fn start(inner: &Inner, agent: &str, launch: &Launch, log: &AgentLog) -> Result<Held, String> {
     let command = launch.as_ref().as_ref().map_err(Clone::clone)?;
+    let about_to_end = || "the program is about to end".to_owned();
+    let mut quitting = inner.quitting.subscribe();
+    let mut quit = std::pin::pin!(quitting.wait_for(|quitting| *quitting));
     let gate = inner.gate(agent);
-    let _held = gate.lock().await;
-    let (program, guest) = program(inner, agent, command, log)
-        .await
-        .map_err(|error| error.to_string())?;
+    let placing = async {
+        let held = gate.lock().await;
+        Ok((program(inner, agent, command, log).await?, held))
+    };
+    let placed = tokio::select! {
+        placed = placing => placed.map_err(|error: RuntimeError| error.to_string()),
+        _ = &mut quit => Err(about_to_end()),
+    };
+    let ((program, guest), _held) = placed?;
     let started = Process::start(&inner.spawner, program).await;
     let (process, pipes) = started.map_err(|error| error.to_string())?;
     let deadline = inner.options.runtime.write_deadline;
@@ -110,7 +113,10 @@ async fn start(inner: &Inner, agent: &str, launch: &Launch, log: &AgentLog) -> R
         guest,
     };
     let patience = inner.options.runtime.start_timeout;
-    let greeted = held.greet(patience).await;
+    let greeted = tokio::select! {
+        greeted = held.greet(patience) => greeted,
+        _ = &mut quit => Err(Failure::Said(about_to_end())),
+    };
     let Err(failure) = greeted else { return Ok(held) };
     let status = held.stop(at_once(inner.options.runtime.stop)).await;
     // What it wrote is in the log by then.

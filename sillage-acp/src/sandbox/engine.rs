@@ -1,8 +1,10 @@
 //! Using a box: seeing to it that it is there, entering it, and ending what is within.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use sillage_core::ports::runtime::RuntimeError;
@@ -12,6 +14,7 @@ use super::lifecycle::{Errand, Ran};
 use super::{Engine, Entry, MARK, Sandbox};
 use crate::log::AgentLog;
 use crate::model_choice::AgentCommand;
+use crate::presets::installed;
 use crate::process::{Process, Program, StopTimes};
 
 /// How long the engine may take to answer; it may have to start itself first.
@@ -42,6 +45,15 @@ pub(super) fn is_engine_variable(name: &str) -> bool {
 fn engine_environment(inherited: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_engine_variable));
     inherited.iter().cloned().chain(own).collect()
+}
+
+/// One at a time sees to a box: two that find it missing would make it twice.
+fn gate(program: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+    type Gates = HashMap<(PathBuf, String), Arc<tokio::sync::Mutex<()>>>;
+    static GATES: LazyLock<Mutex<Gates>> = LazyLock::new(Mutex::default);
+    let mut gates = GATES.lock().unwrap_or_else(PoisonError::into_inner);
+    let gate = gates.entry((program.to_owned(), name.to_owned()));
+    Arc::clone(gate.or_default())
 }
 
 /// An agent in its box.
@@ -83,7 +95,8 @@ impl Guest {
             return Ok(None);
         };
         let name = sandbox.engine.program();
-        let Some(program) = find_program(name, inherited) else {
+        let search = inherited.iter().find(|(name, _)| name == "PATH");
+        let Some(program) = search.and_then(|(_, search)| installed(name, search)) else {
             let words = format!(
                 "agent `{}` runs in {}, and there is no program `{name}` on the PATH: install it, or let the agent \
                  run on this machine (`runtime: {{ type: local }}`)",
@@ -138,6 +151,8 @@ impl Guest {
 
     /// Sees to it that the box is there and that nothing of an earlier start is left in it.
     pub(crate) async fn prepare(&self) -> Result<(), RuntimeError> {
+        let gate = gate(&self.program, &self.sandbox.name);
+        let _held = gate.lock().await;
         let missing = match self.look().await? {
             Look::There => return Ok(()),
             Look::Unreachable(words) => return Err(self.unusable(&words)),
@@ -216,7 +231,15 @@ impl Guest {
             ));
             return Ok(Look::There);
         }
-        if said.contains("cannot connect") || said.contains("permission denied while trying to connect") {
+        // As docker 20 to 29 say it. All else is taken for a box that is not there.
+        const UNREACHABLE: [&str; 5] = [
+            "cannot connect",
+            "failed to connect",
+            "permission denied while trying to connect",
+            "is paused",
+            "is restarting",
+        ];
+        if UNREACHABLE.iter().any(|mark| said.contains(mark)) {
             return Ok(Look::Unreachable(words));
         }
         let stopped = self.sandbox.engine == Engine::Container && said.contains("is not running");
@@ -308,25 +331,4 @@ pub(crate) async fn stop(
         ..times
     };
     process.stop(rest).await
-}
-
-/// The first executable file of that name in the folders of the `PATH` among these variables.
-fn find_program(name: &str, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let search = environment.iter().find(|(name, _)| name == "PATH")?;
-    std::env::split_paths(&search.1)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path| is_executable(path))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    path.with_extension("exe").is_file()
 }

@@ -215,6 +215,7 @@ impl Errand<'_> {
             let text = String::from_utf8_lossy(&line);
             kept.push(&text);
             if let Some(log) = self.log {
+                tracing::info!(agent = %self.agent, line = %text.trim_end(), "sandbox");
                 log.line(&format!("sandbox: {}", text.trim_end()));
             }
         }

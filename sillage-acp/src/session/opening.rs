@@ -70,7 +70,8 @@ impl Failure {
 
 /// What to start for a session, and the box that it is started in.
 pub(super) async fn placed_program(plan: &Plan) -> Result<(Program, Option<Guest>), RuntimeError> {
-    let (agent, folder) = (&plan.choice.agent, &plan.request.workspace);
+    let agent = &plan.choice.agent;
+    let folder = agent.workspace.as_deref().unwrap_or(&plan.request.workspace);
     let log = AgentLog::new(&agent.name, None);
     let mark = format!("session-{}", plan.request.client_session_id);
     let (local, inherited) = (program(plan), &plan.options.inherited);
@@ -87,11 +88,7 @@ pub(super) async fn placed_program(plan: &Plan) -> Result<(Program, Option<Guest
 impl Plan {
     /// The session's folder as its agent has it.
     pub(super) fn folder_told(&self) -> Result<PathBuf, RuntimeError> {
-        let (agent, folder) = (&self.choice.agent, &self.request.workspace);
-        match &agent.sandbox {
-            Some(sandbox) => sandbox.inside(&agent.name, agent.workspace.as_deref(), folder),
-            None => Ok(folder.clone()),
-        }
+        self.choice.agent.inside(&self.request.workspace)
     }
 }
 

@@ -4,6 +4,9 @@
 #[cfg(unix)]
 mod acp_runtime;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod agent_pool;
+#[cfg(test)]
 mod peer;
 #[cfg(test)]
 #[cfg(unix)]

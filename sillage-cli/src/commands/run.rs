@@ -7,14 +7,14 @@ use sillage::core::ports::Clock as _;
 use sillage::core::ports::runtime::PermissionPolicy;
 use sillage::core::ports::store::Which;
 use sillage::core::run::RunDefinition;
-use sillage::{LaunchRequest, SystemClock, new_run_id, prepare};
+use sillage::{LaunchRequest, SystemClock, check_sandboxes, new_run_id, prepare};
 
 use super::check::NOT_ISOLATED;
 use crate::adapters::Adapters;
 use crate::arguments::Global;
 use crate::drive;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::{Output, Tone};
 use crate::terminal::visible;
@@ -80,6 +80,9 @@ pub(crate) async fn launch(
 ) -> Result<Exit, Failure> {
     let run = new_run_id(SystemClock.now());
     let (definition, warnings) = prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
+    let offers = request.offers.as_deref().unwrap_or_default();
+    check_sandboxes(&definition, offers, &adapters.agents, &adapters.data)
+        .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
     tell(&definition, &warnings, output)?;
     mention_resumable(adapters, &definition, output).await?;
     if !yes && !output.confirm("Launch it?")? {

@@ -57,22 +57,9 @@ struct Turn<'a, D> {
 
 impl<D: Clone + PartialEq> Turn<'_, D> {
     fn find(&self, name: &str) -> Result<usize, Refusal> {
-        let members = &self.agents.members;
-        let found = members
-            .iter()
-            .position(|member| member.name == name && !member.removed);
-        found.ok_or_else(|| {
-            let shown = members.iter().filter(|member| !member.removed);
-            let names: Vec<&str> = shown.map(|member| member.name.as_str()).collect();
-            Refusal::Unknown {
-                agent: name.to_owned(),
-                known: if names.is_empty() {
-                    "none".to_owned()
-                } else {
-                    names.join(", ")
-                },
-            }
-        })
+        let mut members = self.agents.members.iter();
+        let found = members.position(|member| member.name == name && !member.removed);
+        found.ok_or_else(|| self.agents.unknown(name))
     }
 
     /// A start, a restart or a use is asked for.

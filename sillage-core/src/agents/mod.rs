@@ -251,6 +251,29 @@ impl<D: Clone + PartialEq> Agents<D> {
             .map(Member::status)
     }
 
+    /// Whether there is such an agent.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`].
+    pub fn known(&self, agent: &str) -> Result<(), Refusal> {
+        match self.status(agent) {
+            Some(_) => Ok(()),
+            None => Err(self.unknown(agent)),
+        }
+    }
+
+    fn unknown(&self, agent: &str) -> Refusal {
+        let shown = self.members.iter().filter(|member| !member.removed);
+        let names: Vec<&str> = shown.map(|member| member.name.as_str()).collect();
+        let known = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        let agent = agent.to_owned();
+        Refusal::Unknown { agent, known }
+    }
+
     /// The definition of an agent of the settings.
     #[must_use]
     pub fn definition(&self, agent: &str) -> Option<&D> {

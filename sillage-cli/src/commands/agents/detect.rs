@@ -2,10 +2,10 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
-use sillage_acp::presets::{PRESETS, Preset};
+use sillage_acp::presets::{PRESETS, Preset, installed};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ fn found(preset: &Preset, search: &OsStr) -> Found {
         command: preset.command,
         args: preset.args,
         account: preset.account,
-        program: program(preset.command, search),
+        program: installed(preset.command, search),
     }
 }
 
@@ -88,49 +88,4 @@ fn settings_lines(agent: &Found) -> String {
     }
     lines.push_str("    models:\n      MODEL: {}");
     lines
-}
-
-/// The first executable file of that name in the folders of a `PATH`. An empty entry, which shells read as the
-/// current folder, is left out: what a repository holds is not what is installed.
-fn program(name: &str, search: &OsStr) -> Option<PathBuf> {
-    env::split_paths(search)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path| is_executable(path))
-}
-
-#[cfg(unix)]
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(path: &Path) -> bool {
-    ["exe", "cmd", "bat"]
-        .iter()
-        .any(|extension| path.with_extension(extension).is_file())
-}
-
-#[cfg(test)]
-#[cfg(unix)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    #[test]
-    fn a2_a_program_is_an_executable_file_of_an_absolute_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-        fs::create_dir_all(first.join("agent")).unwrap();
-        fs::create_dir_all(&second).unwrap();
-        fs::write(second.join("agent"), "").unwrap();
-        let search = env::join_paths([Path::new("."), &first, &second]).unwrap();
-        assert_eq!(program("agent", &search), None);
-        fs::set_permissions(second.join("agent"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(program("agent", &search), Some(second.join("agent")));
-    }
 }

@@ -1,7 +1,7 @@
 //! `sillage agents start`, `stop`, `restart`, `stop-sandbox`, `remove-sandbox`.
 
 use serde::Serialize;
-use sillage::core::agents::{AgentState, AgentStatus, OUTDATED};
+use sillage::core::agents::{AgentState, OUTDATED};
 
 use super::held::{self, Place, Times};
 use crate::arguments::Global;
@@ -115,7 +115,7 @@ fn carry_out(wanted: Wanted, place: &Place, names: &[String], times: Times) -> R
     };
     let done = held::carry_out(place, order, names, begin)?.unwrap_or_default();
     let done = done.into_iter().map(|one| {
-        let status: Option<AgentStatus> = one.status;
+        let status = one.status;
         Done {
             name: one.agent,
             state: status.as_ref().map_or(AgentState::Stopped, |status| status.state),

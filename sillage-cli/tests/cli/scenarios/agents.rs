@@ -227,6 +227,21 @@ fn a1_a_person_reads_states_and_names_that_are_not_there_are_mistakes() {
             refused.stderr
         );
     }
+    // What is held for one settings file is not taken for another's.
+    let other = cast
+        .stage
+        .write("other.yaml", "agents: [{ name: alpha, command: other }]");
+    let other = other.to_str().expect("UTF-8");
+    let refused = cast
+        .stage
+        .start(&["agents", "start", "alpha", "--config", other])
+        .wait()
+        .expect(2);
+    assert!(
+        refused.stderr.contains("are held for the settings"),
+        "{}",
+        refused.stderr
+    );
     cast.order(&["stop", "alpha"]).expect(0);
     cast.assert_rest();
 }

@@ -189,6 +189,32 @@ fn a8_what_a_killed_holder_left_in_a_box_is_ended_by_the_next_start() {
 }
 
 #[test]
+fn a8_an_engine_that_does_not_answer_is_not_taken_for_a_box_that_is_missing() {
+    let cast = boxed(
+        "container",
+        "",
+        json!({ "lifecycle": { "create": "touch ../made" } }),
+    );
+    for words in [
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "Error response from daemon: Container crate is paused, unpause the container before exec",
+    ] {
+        let engine = cast
+            .stage
+            .write("bin/docker", format!("#!/bin/sh\necho '{words}' >&2\nexit 1\n"));
+        fs::set_permissions(engine, fs::Permissions::from_mode(0o755)).expect("our own file");
+        let told = cast.order(&["start", "alpha"]).expect(5).json();
+        let error = told["agents"][0]["error"].as_str().expect("words");
+        assert!(
+            error.contains("container `crate` cannot be used: ") && error.contains(words),
+            "{error}"
+        );
+    }
+    assert!(!cast.stage.path("made").exists(), "it was made again");
+    cast.assert_rest();
+}
+
+#[test]
 fn a8_a_box_that_cannot_be_used_is_told_with_what_to_do() {
     let failing = [
         (
@@ -240,7 +266,8 @@ fn a8_a_box_that_cannot_be_used_is_told_with_what_to_do() {
 
 /// An agent in a box that has the project's folder under another path, and a task for it.
 fn runs_in_a_box(folder: &str) -> Cast {
-    let script = "prompts:\n  - steps:\n      - write: { path: made.txt, content: hello, ask: true }\n      - report: { summary: Done. }\n";
+    // It has to be ended from within.
+    let script = "end: { ignore_eof: true }\nprompts:\n  - steps:\n      - write: { path: made.txt, content: hello, ask: true }\n      - report: { summary: Done. }\n";
     let mut cast = boxed("container", script, json!({}));
     std::os::unix::fs::symlink(cast.stage.path("work"), cast.stage.path("within")).expect("our own folder");
     let within = cast.stage.path("within");
@@ -281,11 +308,10 @@ fn a8_a_run_is_carried_out_in_a_box_with_its_folder_as_the_box_has_it() {
 #[test]
 fn a8_a_run_in_a_folder_that_the_box_does_not_have_is_refused_by_name() {
     let cast = runs_in_a_box("elsewhere");
-    cast.stage.run().expect(1);
-    let log = cast.stage.log();
-    let words = &log.failure("one").words;
+    let refused = cast.stage.run().expect(2).json();
+    let words = refused["error"]["message"].as_str().expect("words");
     assert!(
-        words.starts_with("agent `alpha` runs in container `crate`, which has ")
+        words.starts_with("`one` cannot work: agent `alpha` runs in container `crate`, which has ")
             && words.contains("worktree: never"),
         "{words}"
     );
