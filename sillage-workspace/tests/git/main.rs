@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "a test ends at the first surprise"
 )]
 
@@ -11,6 +12,7 @@ mod faults;
 mod formats;
 mod leases;
 mod matrix;
+mod measures;
 mod merges;
 mod planted;
 mod removals;
