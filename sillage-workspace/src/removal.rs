@@ -211,6 +211,11 @@ impl Repo<'_> {
         index: &Path,
         commit: &str,
     ) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let blocking = self.oddities(path).await?.blocking;
+        if !blocking.is_empty() {
+            // git would wait for them.
+            return Ok(blocking);
+        }
         remove_file(index)?;
         self.fill(path, index, commit).await?;
         let refresh = self

@@ -72,7 +72,7 @@ async fn the_environment_is_an_allow_list_r20() {
 
 /// A call that does not end is ended with everything that it started, and says so.
 #[tokio::test]
-async fn a_deadline_ends_the_whole_group() {
+async fn e19_a_deadline_ends_the_whole_group() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
     let git = fake(

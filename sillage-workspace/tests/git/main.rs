@@ -10,6 +10,7 @@
 mod commits;
 mod faults;
 mod formats;
+mod kills;
 mod leases;
 mod matrix;
 mod measures;
