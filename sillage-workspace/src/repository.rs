@@ -133,6 +133,7 @@ impl<'a> Repo<'a> {
             shadow,
         };
         repo.settings = Settings::read(repo.refs("config").await?).await?;
+        repo.mirror_excludes()?;
         repo.prepare_shadow(&found.format).await?;
         Ok(repo)
     }
@@ -167,6 +168,21 @@ impl<'a> Repo<'a> {
         mirror(&self.common.join("shallow"), &self.shadow.join("shallow"))
     }
 
+    /// Copies the file of patterns that the settings name: git would wait for a pipe in its place.
+    fn mirror_excludes(&mut self) -> Result<(), WorkspaceError> {
+        let Some(named) = &self.settings.excludes else {
+            return Ok(());
+        };
+        let file = match (named.strip_prefix("~/"), self.git.home()) {
+            (Some(within), Some(home)) => home.join(within),
+            (_, _) => self.root.join(named),
+        };
+        let copy = self.folders.own.join("excludes");
+        mirror(&file, &copy)?;
+        self.settings.exclude_by(&copy);
+        Ok(())
+    }
+
     /// A call on the repository's own git folder, for references and the list of worktrees. Nothing that reads or
     /// writes files may be called so.
     pub(crate) async fn refs(&self, words: &'static str) -> Result<Call, WorkspaceError> {
@@ -184,8 +200,14 @@ impl<'a> Repo<'a> {
 
     /// A call on a worktree's own part of the git folder, for its head.
     pub(crate) async fn head(&self, admin: &Path, words: &'static str) -> Result<Call, WorkspaceError> {
-        let call = self.refs(words).await?;
-        Ok(call.env("GIT_DIR", admin).env("GIT_COMMON_DIR", &self.common))
+        let at = |call: Call| call.env("GIT_DIR", admin).env("GIT_COMMON_DIR", &self.common);
+        let call = at(self.refs(words).await?);
+        if !crate::folders::exists(&admin.join("config.worktree")) {
+            return Ok(call);
+        }
+        // It may name hooks of its own.
+        let own = Settings::read(at(self.refs("config").await?)).await?;
+        Ok(own.without_hooks(call))
     }
 
     /// A call on the shadow, for commits and trees.
@@ -280,7 +302,8 @@ impl<'a> Repo<'a> {
     }
 
     /// Fails when one of these paths in the git folder, or a folder on its way, is a link: git would write where it
-    /// leads.
+    /// leads. A link that is put there between this look and git's is followed; what git then writes are hashes and
+    /// our own name, nothing that the repository chooses.
     pub(crate) fn refuse_links(&self, within: &[&str]) -> Result<(), WorkspaceError> {
         for path in within {
             let mut now = self.common.clone();

@@ -192,6 +192,24 @@ async fn a_name_with_branches_below_it_is_taken() {
     assert_eq!(worktree.branch, format!("{}-2", wish.branch));
 }
 
+/// E8: git keeps no branch below another one. It is told, and nothing is made.
+#[tokio::test]
+async fn e8_a_name_below_another_branch_is_refused() {
+    let sandbox = Sandbox::newest();
+    let mut wish = sandbox.wish("aa");
+    sandbox.workspace.lease(&wish).await.unwrap();
+    let before = sandbox.git("repo", &["for-each-ref"]);
+    wish.step = "aa/b".to_owned();
+    wish.branch = format!("{}/b", wish.branch);
+    let error = sandbox.workspace.lease(&wish).await.unwrap_err();
+    assert!(error.to_string().contains("sillage/steps/r1/aa"), "{error}");
+    assert_eq!(sandbox.git("repo", &["for-each-ref"]), before);
+    // The folders lie side by side all the same.
+    wish.branch = "sillage/subs/r1/aa/b".to_owned();
+    let worktree = sandbox.workspace.lease(&wish).await.unwrap();
+    assert_eq!(worktree.path.file_name().unwrap(), "aa+b");
+}
+
 /// G5: the base is where the person is, not the default branch.
 #[tokio::test]
 async fn a_worktree_starts_from_its_base_g5() {
