@@ -207,7 +207,8 @@ async fn e8_a_name_below_another_branch_is_refused() {
     // The folders lie side by side all the same.
     wish.branch = "sillage/subs/r1/aa/b".to_owned();
     let worktree = sandbox.workspace.lease(&wish).await.unwrap();
-    assert_eq!(worktree.path.file_name().unwrap(), "aa+b");
+    let name = worktree.path.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("aa+b"), "{name}");
 }
 
 /// G5: the base is where the person is, not the default branch.
