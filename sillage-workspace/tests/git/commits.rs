@@ -561,15 +561,41 @@ async fn e17_a_pipe_in_the_git_folder_is_not_waited_for() {
     mkfifo(&part.join("MERGE_MSG"));
     let _ = fs::remove_file(sandbox.at("repo/.git/info/exclude"));
     mkfifo(&sandbox.at("repo/.git/info/exclude"));
-    sandbox.workspace.commit(&a, "Work").await.unwrap();
-    // One worktree's part says nothing, slowly: the other one is not held up by it.
-    let part = admin(&b);
-    fs::rename(part.join("gitdir"), part.join("was")).unwrap();
-    mkfifo(&part.join("gitdir"));
-    sandbox.write(&a.path, "newer", "newer\n");
-    sandbox.workspace.commit(&a, "Work").await.unwrap();
-    let error = sandbox.workspace.commit(&b, "Work").await.unwrap_err();
-    assert!(error.to_string().starts_with("worktree lost: "), "{error}");
+    let wish = sandbox.merge_of(&sandbox.workspace.commit(&a, "Work").await.unwrap().tip);
+    // What git reads itself is told before git can wait for it, and is all right once it is gone.
+    let common = sandbox.at("repo/.git");
+    let parts = [common.clone(), part, admin(&b)];
+    for (folder, name) in [
+        (0, "HEAD"),
+        (0, "config"),
+        (0, "packed-refs"),
+        (0, "shallow"),
+        (0, "objects/info/alternates"),
+        (1, "HEAD"),
+        (2, "HEAD"),
+        (2, "gitdir"),
+        (2, "locked"),
+    ] {
+        let file = parts[folder].join(name);
+        let had = fs::read(&file).ok();
+        let _ = fs::remove_file(&file);
+        mkfifo(&file);
+        let list = sandbox.workspace.list(&sandbox.at("repo"), "sillage/r1").await;
+        let commit = sandbox.workspace.commit(&b, "Work").await;
+        let errors = list.err().into_iter().chain(commit.err());
+        let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+        assert!(!errors.is_empty(), "{name} was not read");
+        for error in errors {
+            let told = error.contains(&file.display().to_string()) && error.contains("git would wait for it");
+            assert!(told || error.starts_with("worktree lost: "), "{error}");
+        }
+        fs::remove_file(&file).unwrap();
+        if let Some(had) = had {
+            fs::write(&file, had).unwrap();
+        }
+        sandbox.workspace.merge(&wish).await.unwrap();
+        sandbox.workspace.commit(&b, "Work").await.unwrap();
+    }
 }
 
 /// E17: a link in conflict that leads to what never ends is not read.
