@@ -224,9 +224,10 @@ impl Repo<'_> {
 
     /// Changes between two commits.
     pub(crate) async fn diff(&self, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {
-        let call = self.objects("diff-tree -r --numstat -z").await?;
+        // Not a line a file: of very many files that would be more than a call may print.
+        let call = self.objects("diff-tree -r --shortstat").await?;
         let call = call.args(["--no-renames", "--no-ext-diff", "--no-textconv", from, to]);
-        Ok(parse_numstat(&call.bytes().await?))
+        Ok(parse_shortstat(&call.text().await?))
     }
 }
 
@@ -236,17 +237,18 @@ pub(crate) fn in_conflict(bytes: &[u8]) -> bool {
     bytes.contains(&0) || bytes.split(|byte| *byte == b'\n').any(marked)
 }
 
-/// Reads `--numstat -z`: `insertions\tdeletions\tpath\0`, with `-` for binary files.
-fn parse_numstat(bytes: &[u8]) -> DiffStat {
+/// Reads `--shortstat`: ` 3 files changed, 2 insertions(+), 1 deletion(-)`, without the parts that are none.
+fn parse_shortstat(text: &str) -> DiffStat {
     let mut stat = DiffStat::default();
-    for entry in bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
-        let text = String::from_utf8_lossy(entry);
-        let mut numbers = text
-            .splitn(3, '\t')
-            .map(|number| number.parse::<u32>().unwrap_or(0));
-        stat.files += 1;
-        stat.insertions += numbers.next().unwrap_or(0);
-        stat.deletions += numbers.next().unwrap_or(0);
+    for part in text.trim().split(", ") {
+        let (number, what) = part.split_once(' ').unwrap_or((part, ""));
+        let number = number.parse().unwrap_or(0);
+        match what.get(..3) {
+            Some("fil") => stat.files = number,
+            Some("ins") => stat.insertions = number,
+            Some("del") => stat.deletions = number,
+            _ => {}
+        }
     }
     stat
 }
@@ -256,17 +258,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_lines_and_gives_binary_files_none() {
-        let stat = parse_numstat(b"3\t1\ta\tb\0-\t-\timage.png\0");
+    fn reads_how_much_changed() {
+        let read = |text| {
+            let stat = parse_shortstat(text);
+            (stat.files, stat.insertions, stat.deletions)
+        };
         assert_eq!(
-            stat,
-            DiffStat {
-                files: 2,
-                insertions: 3,
-                deletions: 1
-            }
+            read(" 3 files changed, 20 insertions(+), 1 deletion(-)"),
+            (3, 20, 1)
         );
-        assert_eq!(parse_numstat(b""), DiffStat::default());
+        assert_eq!(read(" 1 file changed, 1 insertion(+)"), (1, 1, 0));
+        assert_eq!(read(" 1 file changed, 7 deletions(-)"), (1, 0, 7));
+        assert_eq!(
+            read(" 1 file changed, 0 insertions(+), 0 deletions(-)"),
+            (1, 0, 0)
+        );
+        assert_eq!(read(""), (0, 0, 0));
     }
 
     #[test]

@@ -161,6 +161,11 @@ impl Repo<'_> {
         commit: &str,
         which: FilesThatHold,
     ) -> Result<BTreeSet<PathBuf>, WorkspaceError> {
+        let blocking = self.oddities(path).await?.blocking;
+        if !blocking.is_empty() {
+            // git would wait for them.
+            return Ok(blocking.into_iter().collect());
+        }
         remove_file(index)?;
         self.fill(path, index, commit).await?;
         self.mark_left_out(made_at, path, index).await?;

@@ -7,12 +7,14 @@
 //! - Whatever reads or writes files and commits runs in a git folder of ours (the *shadow*), which borrows the
 //!   repository's objects and nothing else: hooks, filters, drivers and settings of the repository do not exist there.
 //! - On the repository's own git folder only references and the list of worktrees are touched, with hooks off.
-//!   References move by compare-and-swap.
+//!   References move by compare-and-swap, by their own name and never through one that only points to another.
+//!
+//! Files in folders that an agent writes to are reached through [`confined`], which no link leads out of.
 //!
 //! The person's branch, index and working tree are never written to.
 //!
-//! Linux is where everything is tested. Elsewhere processes that work in a worktree cannot be seen, and a
-//! deliverable's path is checked before it is looked at rather than while.
+//! Linux is where everything is tested. Elsewhere processes that work in a worktree cannot be seen. Windows
+//! has no [`confined::Folder`]: a deliverable's path is checked there before it is looked at rather than while.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod check;

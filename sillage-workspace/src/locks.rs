@@ -90,7 +90,8 @@ pub(crate) async fn past(call: Call, lock: &Path) -> Result<Output, WorkspaceErr
     let start = Instant::now();
     loop {
         let output = call.clone().output().await?;
-        if output.code == Some(0) {
+        // One that was killed did not fail over a lock: it may have left this one.
+        if matches!(output.code, Some(0) | None) {
             return Ok(output);
         }
         let Ok(found) = std::fs::symlink_metadata(lock) else {

@@ -12,6 +12,20 @@ use crate::settings::Settings;
 /// The most that a file of ignored patterns may hold, in bytes.
 const MOST_MIRRORED: u64 = 16 * 1024 * 1024;
 
+/// Files of a git folder that git reads in most calls.
+const READ_BY_GIT: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "info/grafts",
+    "objects/info/alternates",
+    "packed-refs",
+    "shallow",
+];
+/// Files of a worktree's part that git reads when it lists them all.
+const READ_OF_A_WORKTREE: &[&str] = &["HEAD", "commondir", "config.worktree", "gitdir", "locked"];
+
 /// What discovery tells of a folder.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -117,11 +131,15 @@ impl<'a> Repo<'a> {
     pub(crate) async fn open(git: &'a Git, data: &Path, root: &Path) -> Result<Self, WorkspaceError> {
         let there = root.canonicalize().ok().filter(|there| there.is_dir());
         let found = match &there {
-            Some(there) => discover_at(git, there).await?,
+            Some(there) => {
+                refuse_pipes(&there.join(".git"), READ_BY_GIT)?;
+                discover_at(git, there).await?
+            }
             None => None,
         };
         let found =
             found.ok_or_else(|| unsupported(root, "it is not the top of a git working tree any more"))?;
+        refuse_pipes(&found.common, READ_BY_GIT)?;
         let folders = Folders::of(data, &found.common)?;
         let shadow = folders.shadow(&found.format);
         let mut repo = Self {
@@ -133,6 +151,7 @@ impl<'a> Repo<'a> {
             shadow,
         };
         repo.settings = Settings::read(repo.refs("config").await?).await?;
+        repo.mirror_excludes()?;
         repo.prepare_shadow(&found.format).await?;
         Ok(repo)
     }
@@ -167,6 +186,21 @@ impl<'a> Repo<'a> {
         mirror(&self.common.join("shallow"), &self.shadow.join("shallow"))
     }
 
+    /// Copies the file of patterns that the settings name: git would wait for a pipe in its place.
+    fn mirror_excludes(&mut self) -> Result<(), WorkspaceError> {
+        let Some(named) = &self.settings.excludes else {
+            return Ok(());
+        };
+        let file = match (named.strip_prefix("~/"), self.git.home()) {
+            (Some(within), Some(home)) => home.join(within),
+            (_, _) => self.root.join(named),
+        };
+        let copy = self.folders.own.join("excludes");
+        mirror(&file, &copy)?;
+        self.settings.exclude_by(&copy);
+        Ok(())
+    }
+
     /// A call on the repository's own git folder, for references and the list of worktrees. Nothing that reads or
     /// writes files may be called so.
     pub(crate) async fn refs(&self, words: &'static str) -> Result<Call, WorkspaceError> {
@@ -184,8 +218,15 @@ impl<'a> Repo<'a> {
 
     /// A call on a worktree's own part of the git folder, for its head.
     pub(crate) async fn head(&self, admin: &Path, words: &'static str) -> Result<Call, WorkspaceError> {
-        let call = self.refs(words).await?;
-        Ok(call.env("GIT_DIR", admin).env("GIT_COMMON_DIR", &self.common))
+        refuse_pipes(admin, READ_OF_A_WORKTREE)?;
+        let at = |call: Call| call.env("GIT_DIR", admin).env("GIT_COMMON_DIR", &self.common);
+        let call = at(self.refs(words).await?);
+        if !crate::folders::exists(&admin.join("config.worktree")) {
+            return Ok(call);
+        }
+        // It may name hooks of its own.
+        let own = Settings::read(at(self.refs("config").await?)).await?;
+        Ok(own.without_hooks(call))
     }
 
     /// A call on the shadow, for commits and trees.
@@ -280,7 +321,8 @@ impl<'a> Repo<'a> {
     }
 
     /// Fails when one of these paths in the git folder, or a folder on its way, is a link: git would write where it
-    /// leads.
+    /// leads. A link that is put there between this look and git's is followed; what git then writes are hashes and
+    /// our own name, nothing that the repository chooses.
     pub(crate) fn refuse_links(&self, within: &[&str]) -> Result<(), WorkspaceError> {
         for path in within {
             let mut now = self.common.clone();
@@ -297,6 +339,13 @@ impl<'a> Repo<'a> {
 
     /// The worktrees that git lists, the main one included.
     pub(crate) async fn worktrees(&self) -> Result<Vec<Listed>, WorkspaceError> {
+        for part in std::fs::read_dir(self.common.join("worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            refuse_pipes(&part.path(), READ_OF_A_WORKTREE)?;
+        }
         let bytes = self
             .refs("worktree list")
             .await?
@@ -367,6 +416,20 @@ impl<'a> Repo<'a> {
         // git refuses a NUL in a message.
         call.stdin(message.replace('\0', "")).text().await
     }
+}
+
+/// Fails when one of these files is a pipe, a socket or a device, be it through a link: git would wait for it until
+/// its deadline, and everybody else for git.
+fn refuse_pipes(folder: &Path, files: &[&str]) -> Result<(), WorkspaceError> {
+    for file in files {
+        let file = folder.join(file);
+        if std::fs::metadata(&file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            let why =
+                "this is a pipe, a socket or a device, and git would wait for it: remove it, then resume";
+            return Err(unsupported(&file, why));
+        }
+    }
+    Ok(())
 }
 
 /// Makes `copy` the same as `file`, if need be; a missing file removes the copy. A person may keep such a file

@@ -1,5 +1,7 @@
 //! What is taken over from a repository's settings: an allow-list, read afresh for every operation.
 
+use std::path::Path;
+
 use sillage_core::ports::workspace::WorkspaceError;
 
 use crate::git::{Call, SELF};
@@ -12,7 +14,6 @@ const TAKEN_OVER: &[&str] = &[
     "core.ignorecase",
     "core.symlinks",
     "core.precomposeunicode",
-    "core.excludesfile",
     "core.sharedrepository",
 ];
 
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     name: Option<String>,
     email: Option<String>,
     taken_over: Vec<(String, String)>,
+    /// The file of patterns to ignore, as it is written in the settings.
+    pub(crate) excludes: Option<String>,
     /// Names of hooks that settings define.
     hooks: Vec<String>,
 }
@@ -42,6 +45,7 @@ impl Settings {
             match (key, hook) {
                 ("user.name", _) => settings.name = Some(value.to_owned()),
                 ("user.email", _) => settings.email = Some(value.to_owned()),
+                ("core.excludesfile", _) => settings.excludes = Some(value.to_owned()),
                 (_, Some((name, _))) if !settings.hooks.iter().any(|known| known == name) => {
                     settings.hooks.push(name.to_owned());
                 }
@@ -52,6 +56,12 @@ impl Settings {
             }
         }
         settings
+    }
+
+    /// Has patterns to ignore read from this file.
+    pub(crate) fn exclude_by(&mut self, file: &Path) {
+        let file = file.to_string_lossy().into_owned();
+        self.taken_over.push(("core.excludesfile".to_owned(), file));
     }
 
     /// Switches off each hook that a setting defines; git runs them since 2.54.
@@ -89,11 +99,12 @@ mod tests {
     #[test]
     fn takes_over_what_starts_nothing_and_names_every_hook() {
         let read = Settings::parse(
-            b"user.name\nA\0user.name\nB\0core.autocrlf\ntrue\0core.fsmonitor\n/x\0hook.a.b.command\n/x\0hook.a.b.event\npre-commit\0core.filemode\0",
+            b"user.name\nA\0user.name\nB\0core.autocrlf\ntrue\0core.excludesfile\n~/x\0core.fsmonitor\n/x\0hook.a.b.command\n/x\0hook.a.b.event\npre-commit\0core.filemode\0",
         );
         let expected = Settings {
             name: Some("B".into()),
             email: None,
+            excludes: Some("~/x".into()),
             taken_over: vec![
                 ("core.autocrlf".into(), "true".into()),
                 ("core.filemode".into(), "true".into()),

@@ -158,8 +158,6 @@ impl Repo<'_> {
         index: &Path,
         tip: &str,
     ) -> Result<String, WorkspaceError> {
-        self.fill(worktree, index, tip).await?;
-        self.mark_left_out(worktree, worktree, index).await?;
         let odd = self.oddities(worktree).await?;
         if let Some(file) = odd.blocking.first() {
             return Err(WorkspaceError::Io {
@@ -169,6 +167,8 @@ impl Repo<'_> {
                     .to_owned(),
             });
         }
+        self.fill(worktree, index, tip).await?;
+        self.mark_left_out(worktree, worktree, index).await?;
         if odd == Oddities::default() {
             self.files(worktree, index, "add -A").await?.bytes().await?;
         } else {

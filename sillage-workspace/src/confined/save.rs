@@ -76,8 +76,8 @@ impl Folder {
     /// old content or the new one, whole.
     ///
     /// A link that stays within the folder is followed: what it leads to is replaced and the link stays. The new
-    /// file has the old one's permissions, without set-user and set-group, and its owner where that may be given;
-    /// another hard link to the old file keeps the old content. Of several saves over the same version by this
+    /// file has the old one's permissions, without set-user and set-group, and its owner where that may be given, but no access
+    /// lists or other attributes; another hard link to the old file keeps the old content. Of several saves over the same version by this
     /// library, in any process, exactly one succeeds. Other programs do not take part in that: one that writes in
     /// the moment between the last look and the rename is overwritten.
     ///

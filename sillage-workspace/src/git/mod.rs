@@ -56,6 +56,12 @@ impl Git {
         self.environment.push(("HOME", home.as_os_str().to_owned()));
     }
 
+    /// The person's home, as git is told.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        let found = self.environment.iter().find(|(key, _)| *key == "HOME");
+        found.map(|(_, value)| Path::new(value))
+    }
+
     fn with(program: Option<PathBuf>) -> Self {
         Self {
             program,

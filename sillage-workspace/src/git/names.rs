@@ -7,16 +7,25 @@ use super::failed;
 /// A branch's full reference.
 ///
 /// # Errors
-/// When git-check-ref-format(1) would refuse the name as a branch, or it is longer than 200 bytes.
+/// When git-check-ref-format(1) would refuse the name as a branch, it is longer than 200 bytes, git elsewhere takes it
+/// for something else (`HEAD`, `@`, `refs/…`), or it holds characters that cannot be seen and change what is read.
 pub(crate) fn branch_reference(branch: &str) -> Result<String, WorkspaceError> {
     let reference = format!("refs/heads/{branch}");
-    if branch.starts_with('-') || branch == "HEAD" || branch.len() > 200 || !is_reference(&reference) {
+    let else_read = branch.starts_with('-') || branch.starts_with("refs/") || matches!(branch, "HEAD" | "@");
+    if else_read || branch.len() > 200 || branch.chars().any(is_unseen) || !is_reference(&reference) {
         return Err(failed(
             "check-ref-format",
             format!("`{branch}` cannot be a branch's name"),
         ));
     }
     Ok(reference)
+}
+
+/// Whether a character has no shape and changes how those around it are shown: marks of direction, joiners, breaks.
+fn is_unseen(c: char) -> bool {
+    matches!(u32::from(c),
+        0x80..=0x9f | 0xad | 0x61c | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff
+        | 0xfff9..=0xfffb | 0xe0000..=0xe007f)
 }
 
 /// Whether a full reference is one that only we and the agent of its worktree write.
@@ -88,79 +97,4 @@ pub(crate) fn folder_name(name: &str) -> Result<String, WorkspaceError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn refuses_names_that_git_refuses_or_reads_as_options() {
-        for name in [
-            "",
-            "-f",
-            "--upload-pack=x",
-            "HEAD",
-            "a..b",
-            "a b",
-            "a~1",
-            "a^",
-            "a:b",
-            "a?",
-            "a*",
-            "a[",
-            "a\\b",
-            "/a",
-            "a/",
-            "a//b",
-            ".a",
-            "a/.b",
-            "a.lock",
-            "a.lock/b",
-            "a.",
-            "a@{1}",
-            "a\u{7f}",
-            "a\nb",
-        ] {
-            assert!(branch_reference(name).is_err(), "{name:?}");
-        }
-        for name in [
-            "main",
-            "sillage/steps/r-1/a",
-            "feature/ünï#1",
-            "a@b",
-            "refs/heads/x",
-            "aa/b-2",
-        ] {
-            assert_eq!(branch_reference(name).unwrap(), format!("refs/heads/{name}"));
-        }
-    }
-
-    #[test]
-    fn takes_full_hashes_only() {
-        assert!(full_hash(&"0a".repeat(20)).is_ok() && full_hash(&"0a".repeat(32)).is_ok());
-        for hash in ["HEAD", "abc", "--all", &"0A".repeat(20), &"zz".repeat(20)] {
-            assert!(full_hash(hash).is_err(), "{hash}");
-        }
-    }
-
-    #[test]
-    fn keeps_a_sub_agents_folder_out_of_its_coordinators() {
-        assert_eq!(folder_name("a/b").unwrap(), "a+b");
-        for name in [
-            "", "..", "a/..", "/a", "a//b", "-a", "a b", "a+b", "a/.git", "a\0",
-        ] {
-            assert!(folder_name(name).is_err(), "{name:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_folder_name_is_one_plain_component(name in "\\PC{0,20}") {
-            if let Ok(folder) = folder_name(&name) {
-                let path = std::path::Path::new(&folder);
-                prop_assert_eq!(path.components().count(), 1);
-                prop_assert!(matches!(path.components().next(), Some(std::path::Component::Normal(_))));
-            }
-        }
-    }
-}
+mod tests;

@@ -1,10 +1,12 @@
 //! Committing what is left, wherever the agent left its head.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use sillage_core::ports::Workspace;
-use sillage_core::ports::workspace::{Hold, MergeOutcome, Removal};
+use sillage_core::ports::workspace::{Hold, MergeOutcome, Removal, Worktree};
 use sillage_testkit::workspace_suite::Scene;
 
 use crate::sandbox::{Sandbox, gits};
@@ -160,7 +162,7 @@ async fn a_deleted_worktree_commits_nothing_above_it_g1() {
 
 /// A repository within is left out, a file of ours within it is not, and nothing there is lost.
 #[tokio::test]
-async fn repositories_within_are_left_out_and_hold_the_worktree() {
+async fn e6_repositories_within_are_left_out_and_hold_the_worktree() {
     for program in gits().into_values() {
         let sandbox = Sandbox::with(program, &[]);
         let worktree = sandbox.lease("a").await;
@@ -404,4 +406,260 @@ async fn restart_ends_what_was_under_way_r12() {
         sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap(),
         Removal::Removed
     );
+}
+
+/// E17: each is committed as it is, and comes back as it was.
+#[tokio::test]
+async fn e17_files_with_odd_names_are_committed() {
+    let odd: [&[u8]; 16] = [
+        b"new\nline",
+        b"tab\tand\rreturn",
+        b"\xff\xfe",
+        b"-f",
+        b"--force",
+        b"--",
+        b" blanks ",
+        b"quote\"and'and`",
+        b"back\\slash",
+        b":(top,exclude)x",
+        b":!x",
+        b"*",
+        b"[x]?",
+        b"\x1b[31m",
+        "\u{202e}cod.exe".as_bytes(),
+        "cafe\u{301}".as_bytes(),
+    ];
+    for program in gits().into_values() {
+        for special in [false, true] {
+            let sandbox = Sandbox::with(program.clone(), &[]);
+            let worktree = sandbox.lease("a").await;
+            for name in odd {
+                fs::write(worktree.path.join(std::ffi::OsStr::from_bytes(name)), "odd\n").unwrap();
+            }
+            let mut deep = worktree.path.clone();
+            // Nearly as long as a path of the system may be, its own part counted.
+            while deep.as_os_str().len() < 3_700 {
+                deep.push("d".repeat(200));
+                fs::create_dir(&deep).unwrap();
+            }
+            fs::write(deep.join("deep"), "deep\n").unwrap();
+            fs::write(worktree.path.join("n".repeat(255)), "long\n").unwrap();
+            for (target, name) in [
+                ("loop", "loop"),
+                ("b", "a-b"),
+                ("a-b", "b"),
+                ("/dev/zero", "zero"),
+                ("..", "up"),
+            ] {
+                std::os::unix::fs::symlink(target, worktree.path.join(name)).unwrap();
+            }
+            if special {
+                mkfifo(&worktree.path.join("src/pipe"));
+            }
+            let tip = sandbox.workspace.commit(&worktree, "Odd").await.unwrap().tip;
+            let told = sandbox
+                .try_git("repo", &["ls-tree", "-r", "-z", "--name-only", &tip])
+                .stdout;
+            let names: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
+            for name in odd
+                .iter()
+                .copied()
+                .chain([b"loop".as_slice(), b"a-b", b"b", b"zero", b"up"])
+            {
+                assert!(names.contains(&name), "{}", String::from_utf8_lossy(name));
+            }
+            assert!(names.iter().any(|name| name.ends_with(b"/deep")));
+            assert!(!names.contains(&b"src/pipe".as_slice()));
+            assert_eq!(sandbox.git(&worktree.path, &["status", "--porcelain"]), "");
+        }
+    }
+}
+
+fn mkfifo(path: &std::path::Path) {
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// E17: what is no file counts as none, and a bit that would let it run as somebody else is not kept.
+#[tokio::test]
+async fn e17_sockets_and_set_user_bits_are_not_committed() {
+    let sandbox = Sandbox::newest();
+    let worktree = sandbox.lease("a").await;
+    let _listening = std::os::unix::net::UnixListener::bind(worktree.path.join("socket")).unwrap();
+    fs::write(worktree.path.join("tool"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(worktree.path.join("tool"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let committed = sandbox.workspace.commit(&worktree, "Work").await.unwrap();
+    let told = sandbox.git(
+        "repo",
+        &[
+            "diff-tree",
+            "-r",
+            "--no-commit-id",
+            &worktree.base,
+            &committed.tip,
+        ],
+    );
+    assert!(
+        told.starts_with(":000000 100755 ") && told.ends_with("\ttool") && told.lines().count() == 1,
+        "{told}"
+    );
+}
+
+/// E17: git would wait for ever for a pipe that it takes for its own file, and so is told to nobody but the person.
+#[tokio::test]
+async fn e17_a_pipe_that_git_reads_is_told_and_not_waited_for() {
+    for name in [
+        ".gitignore",
+        ".gitattributes",
+        "src/.gitignore",
+        "src/.gitattributes",
+        ".gitmodules",
+    ] {
+        let sandbox = Sandbox::newest();
+        let worktree = sandbox.lease("a").await;
+        let pipe = worktree.path.join(name);
+        let _ = fs::remove_file(&pipe);
+        mkfifo(&pipe);
+        sandbox.write(&worktree.path, "new", "new\n");
+        let error = sandbox
+            .workspace
+            .commit(&worktree, "Work")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!("{}: git reads this file", pipe.display())),
+            "{error}"
+        );
+        let held = sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap();
+        assert!(matches!(held, Removal::Held(_)), "{held:?}");
+        sandbox
+            .workspace
+            .list(&sandbox.at("repo"), "sillage/r1")
+            .await
+            .unwrap();
+        fs::remove_file(&pipe).unwrap();
+        sandbox.workspace.commit(&worktree, "Work").await.unwrap();
+    }
+}
+
+/// Pipes in the git folder that we read ourselves.
+#[tokio::test]
+async fn e17_a_pipe_in_the_git_folder_is_not_waited_for() {
+    let sandbox = Sandbox::newest();
+    let (a, b) = (sandbox.lease("a").await, sandbox.lease("b").await);
+    let admin = |worktree: &Worktree| {
+        PathBuf::from(sandbox.git(
+            &worktree.path,
+            &["rev-parse", "--path-format=absolute", "--git-dir"],
+        ))
+    };
+    sandbox.write(&a.path, "new", "new\n");
+    let part = admin(&a);
+    mkfifo(&part.join("MERGE_MSG"));
+    let _ = fs::remove_file(sandbox.at("repo/.git/info/exclude"));
+    mkfifo(&sandbox.at("repo/.git/info/exclude"));
+    let wish = sandbox.merge_of(&sandbox.workspace.commit(&a, "Work").await.unwrap().tip);
+    // What git reads itself is told before git can wait for it, and is all right once it is gone.
+    let common = sandbox.at("repo/.git");
+    let parts = [common.clone(), part, admin(&b)];
+    for (folder, name) in [
+        (0, "HEAD"),
+        (0, "config"),
+        (0, "packed-refs"),
+        (0, "shallow"),
+        (0, "objects/info/alternates"),
+        (1, "HEAD"),
+        (2, "HEAD"),
+        (2, "gitdir"),
+        (2, "locked"),
+    ] {
+        let file = parts[folder].join(name);
+        let had = fs::read(&file).ok();
+        let _ = fs::remove_file(&file);
+        mkfifo(&file);
+        let list = sandbox.workspace.list(&sandbox.at("repo"), "sillage/r1").await;
+        let commit = sandbox.workspace.commit(&b, "Work").await;
+        let errors = list.err().into_iter().chain(commit.err());
+        let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+        assert!(!errors.is_empty(), "{name} was not read");
+        for error in errors {
+            let told = error.contains(&file.display().to_string()) && error.contains("git would wait for it");
+            assert!(told || error.starts_with("worktree lost: "), "{error}");
+        }
+        fs::remove_file(&file).unwrap();
+        if let Some(had) = had {
+            fs::write(&file, had).unwrap();
+        }
+        sandbox.workspace.merge(&wish).await.unwrap();
+        sandbox.workspace.commit(&b, "Work").await.unwrap();
+    }
+}
+
+/// E17: a link in conflict that leads to what never ends is not read.
+#[tokio::test]
+async fn e17_a_conflict_that_leads_to_an_endless_file_stays_one() {
+    let sandbox = Sandbox::newest();
+    let (a, b) = (sandbox.lease("a").await, sandbox.lease("b").await);
+    sandbox.write(&a.path, "README", "a\n");
+    sandbox.write(&b.path, "README", "b\n");
+    let one = sandbox.workspace.commit(&a, "A").await.unwrap();
+    sandbox.workspace.commit(&b, "B").await.unwrap();
+    sandbox
+        .workspace
+        .merge(&sandbox.merge_of(&one.tip))
+        .await
+        .unwrap();
+    sandbox.try_git(&b.path, &["merge", "-q", "sillage/r1"]);
+    fs::remove_file(b.path.join("README")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", b.path.join("README")).unwrap();
+    let committed = sandbox.workspace.commit(&b, "Endless").await.unwrap();
+    let conflict = sandbox
+        .workspace
+        .merge(&sandbox.merge_of(&committed.tip))
+        .await
+        .unwrap();
+    assert!(matches!(conflict, MergeOutcome::Conflict(_)), "{conflict:?}");
+}
+
+/// Names that another system would take for a git folder: git refuses them, and all the rest with them.
+#[tokio::test]
+async fn e17_names_that_git_refuses_do_not_keep_the_rest_from_being_committed() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        let worktree = sandbox.lease("a").await;
+        let names = [
+            ".GIT",
+            ".Git",
+            "git~1",
+            "GIT~1",
+            "sub/.gIt",
+            ".git ",
+            ".git.",
+            ".git::$INDEX_ALLOCATION",
+            ".g\u{200c}it",
+        ];
+        for name in names {
+            fs::create_dir_all(worktree.path.join(name)).unwrap();
+            fs::write(worktree.path.join(name).join("config"), "x\n").unwrap();
+        }
+        for name in ["git~1x", ".gitx", "sub/gitk", ".git-x"] {
+            sandbox.write(&worktree.path, name, "x\n");
+        }
+        let committed = sandbox.workspace.commit(&worktree, "Work").await.unwrap();
+        let told = sandbox.git("repo", &["diff", "--name-only", &worktree.base, &committed.tip]);
+        assert_eq!(told, ".git-x\n.gitx\ngit~1x\nsub/gitk");
+        sandbox
+            .workspace
+            .merge(&sandbox.merge_of(&committed.tip))
+            .await
+            .unwrap();
+        let held = sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap();
+        assert!(matches!(held, Removal::Held(_)), "{held:?}");
+    }
 }

@@ -20,7 +20,7 @@ async fn words_of(sandbox: &Sandbox, script: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_git_that_cannot_be_used_is_told() {
+async fn e19_a_git_that_cannot_be_used_is_told() {
     let sandbox = Sandbox::newest();
     let old = words_of(&sandbox, "#!/bin/sh\necho git version 2.37.9\n").await;
     assert_eq!(
@@ -43,7 +43,7 @@ async fn a_git_that_cannot_be_used_is_told() {
 }
 
 #[tokio::test]
-async fn output_without_end_is_stopped() {
+async fn e19_output_without_end_is_stopped() {
     let sandbox = Sandbox::newest();
     let script = "#!/bin/sh\n[ \"$1\" = version ] && { echo git version 2.47.0; exit; }\nexec yes\n";
     assert!(

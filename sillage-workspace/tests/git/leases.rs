@@ -14,7 +14,7 @@ use crate::sandbox::{Sandbox, gits};
 
 /// Two processes' worth of workspaces at one data folder; git loses some when two are made at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn thirty_two_at_once_all_succeed() {
+async fn e10_sixty_four_at_once_all_succeed() {
     let sandbox = Sandbox::newest();
     let before = sandbox.persons();
     let (program, busy) = (sandbox.at("watched/git"), sandbox.at("busy"));
@@ -35,14 +35,26 @@ async fn thirty_two_at_once_all_succeed() {
             .with_home(&sandbox.at("home"))
     };
     let workspaces = [Arc::new(watched()), Arc::new(watched())];
+    // Every fourth is left over from a process that was killed: its branch is there, its worktree is not.
+    for number in (0..64).step_by(4) {
+        let worktree = sandbox.lease(&format!("a{number}")).await;
+        let record = find(&sandbox.at("data/git"), &format!("a{number}.json"));
+        let told = fs::read_to_string(&record).unwrap();
+        fs::write(&record, told.replace("\"made\":true", "\"made\":false")).unwrap();
+        fs::remove_dir_all(&worktree.path).unwrap();
+        if number % 8 == 0 {
+            sandbox.git("repo", &["worktree", "prune"]);
+        }
+    }
     let mut leases = Vec::new();
-    for number in 0..32 {
+    for number in 0..64 {
         let workspace = Arc::clone(&workspaces[number % 2]);
         let wish = sandbox.wish(&format!("a{number}"));
         leases.push(tokio::spawn(async move { workspace.lease(&wish).await }));
     }
     for lease in leases {
         let worktree = lease.await.unwrap().unwrap();
+        assert!(!worktree.branch.ends_with("-2"), "{}", worktree.branch);
         assert_eq!(
             fs::read_to_string(worktree.path.join("README")).unwrap(),
             "read me\n"
@@ -50,7 +62,7 @@ async fn thirty_two_at_once_all_succeed() {
         assert_eq!(sandbox.branch_tip(&worktree.branch), worktree.base);
     }
     assert!(!sandbox.at("busy.overlaps").exists(), "two were made at once");
-    assert_eq!(sandbox.git("repo", &["worktree", "list"]).lines().count(), 33);
+    assert_eq!(sandbox.git("repo", &["worktree", "list"]).lines().count(), 65);
     assert_eq!(sandbox.persons(), before);
 }
 
@@ -178,6 +190,25 @@ async fn a_name_with_branches_below_it_is_taken() {
     sandbox.git("repo", &["branch", &format!("{}/theirs", wish.branch)]);
     let worktree = sandbox.workspace.lease(&wish).await.unwrap();
     assert_eq!(worktree.branch, format!("{}-2", wish.branch));
+}
+
+/// E8: git keeps no branch below another one. It is told, and nothing is made.
+#[tokio::test]
+async fn e8_a_name_below_another_branch_is_refused() {
+    let sandbox = Sandbox::newest();
+    let mut wish = sandbox.wish("aa");
+    sandbox.workspace.lease(&wish).await.unwrap();
+    let before = sandbox.git("repo", &["for-each-ref"]);
+    wish.step = "aa/b".to_owned();
+    wish.branch = format!("{}/b", wish.branch);
+    let error = sandbox.workspace.lease(&wish).await.unwrap_err();
+    assert!(error.to_string().contains("sillage/steps/r1/aa"), "{error}");
+    assert_eq!(sandbox.git("repo", &["for-each-ref"]), before);
+    // The folders lie side by side all the same.
+    wish.branch = "sillage/subs/r1/aa/b".to_owned();
+    let worktree = sandbox.workspace.lease(&wish).await.unwrap();
+    let name = worktree.path.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("aa+b"), "{name}");
 }
 
 /// G5: the base is where the person is, not the default branch.

@@ -635,3 +635,92 @@ async fn links_in_the_git_folder_are_not_written_through() {
         }
     }
 }
+
+/// Since 2.54 git runs hooks that settings name, which a folder of hooks does not stop. Here a git that says so tells
+/// what it is given: each call that changes something has them off, by event and by name.
+#[tokio::test]
+async fn e1_hooks_that_settings_name_are_off_by_event_and_by_name() {
+    let sandbox = Sandbox::newest();
+    let log = sandbox.at("told");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = version ] && {{ echo git version 2.55.0; exit; }}\n\
+         {{ echo \"call $*\"; env | grep ^GIT_CONFIG_; }} >> '{}'\nexec '{}' \"$@\"\n",
+        log.display(),
+        sandbox.program.display()
+    );
+    let program = sandbox.put("watched/git", &script);
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let home = sandbox.at("home");
+    let workspace = sillage_workspace::GitWorkspace::with_git(program, &sandbox.at("data"))
+        .unwrap()
+        .with_home(&home);
+    let config = sandbox.at("repo/.git/config");
+    sandbox.set(&config, "hook.shared.command", "/bin/false");
+    sandbox.set(&config, "extensions.worktreeConfig", "true");
+    let a = workspace.lease(&sandbox.wish("a")).await.unwrap();
+    let link = fs::read_to_string(a.path.join(".git")).unwrap();
+    let admin = PathBuf::from(link.trim_start_matches("gitdir: ").trim_end());
+    sandbox.set(&admin.join("config.worktree"), "hook.own.command", "/bin/false");
+    write(&a, "README", "changed\n");
+    sandbox.git(&a.path, &["switch", "-q", "--detach"]);
+    let committed = workspace.commit(&a, "Work").await.unwrap();
+    workspace.merge(&sandbox.merge_of(&committed.tip)).await.unwrap();
+    workspace.restart(&a, "r1", "a").await.unwrap();
+    workspace.remove(&a, "sillage/r1").await.unwrap();
+    let told = fs::read_to_string(&log).unwrap();
+    let mut seen = BTreeSet::new();
+    for call in told.split("call ").skip(1) {
+        let Some(kind) = ["update-ref", "worktree add", "worktree remove", "symbolic-ref -m"]
+            .into_iter()
+            .find(|kind| call.starts_with(kind))
+        else {
+            continue;
+        };
+        seen.insert(kind);
+        let off = |key: &str| {
+            let line = call
+                .lines()
+                .find(|line| line.starts_with("GIT_CONFIG_KEY_") && line.ends_with(&format!("={key}")));
+            let number = line
+                .and_then(|line| line.strip_prefix("GIT_CONFIG_KEY_")?.split_once('='))
+                .map(|(number, _)| number);
+            number.is_some_and(|number| {
+                call.lines()
+                    .any(|line| line == format!("GIT_CONFIG_VALUE_{number}=false"))
+            })
+        };
+        for key in [
+            "hook.reference-transaction.enabled",
+            "hook.post-checkout.enabled",
+            "hook.shared.enabled",
+        ] {
+            assert!(off(key), "{key} in {call}");
+        }
+        assert!(kind != "symbolic-ref -m" || off("hook.own.enabled"), "{call}");
+    }
+    assert_eq!(seen.len(), 4, "{seen:?}");
+}
+
+/// A pipe that the settings name as the file of patterns is not waited for; a file is read, wherever it lies.
+#[tokio::test]
+async fn e2_a_file_of_patterns_is_read_and_a_pipe_is_not_waited_for() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        let a = sandbox.lease("a").await;
+        let config = sandbox.at("repo/.git/config");
+        let pipe = sandbox.at("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        sandbox.set(&config, "core.excludesFile", pipe.to_str().unwrap());
+        write(&a, "one.log", "1\n");
+        let first = sandbox.workspace.commit(&a, "One").await.unwrap();
+        assert!(sandbox.content(&first.tip, "one.log").is_some());
+        sandbox.put("home/patterns", "*.log\n");
+        for named in ["~/patterns", sandbox.at("home/patterns").to_str().unwrap()] {
+            sandbox.set(&config, "core.excludesFile", named);
+            write(&a, "two.log", "2\n");
+            write(&a, "README", named);
+            let second = sandbox.workspace.commit(&a, "Two").await.unwrap();
+            assert!(sandbox.content(&second.tip, "two.log").is_none(), "{named}");
+        }
+    }
+}
