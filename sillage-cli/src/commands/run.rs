@@ -115,6 +115,9 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
             output.line("  repository none: agents work in the folder itself, and nothing is committed")?
         }
     }
+    if let Some(check) = &definition.task.check {
+        output.line(format_args!("  check      {}, once all is done", visible(check)))?;
+    }
     for warning in warnings {
         output.line(format_args!(
             "  {}: {}",

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use sillage::core::run::{Event, FailureClass};
+use sillage::core::run::FailureClass;
 
-use super::{Stage, eventually};
+use super::Stage;
 
 const ONE: &str = "prompts:\n  - match: Alpha\n    steps: [write: { path: alpha.txt, content: \"a\\n\" }, report: { summary: Alpha is done. }]\n";
 
