@@ -181,7 +181,8 @@ fn tail(path: &Path) -> std::io::Result<(String, u64)> {
     Ok((String::from_utf8_lossy(&bytes[from..]).into_owned(), size))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::time::Instant;
 

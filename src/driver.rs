@@ -257,12 +257,10 @@ impl Driver {
             let Some(effect) = self.run.effect(key) else {
                 continue;
             };
-            let watch = match key {
-                EffectKey::Open(step, _) | EffectKey::Find(step, _) | EffectKey::Commit(step) => {
-                    self.run.checkout_watch(step)
-                }
-                _ => None,
-            };
+            let mut watch = None;
+            if let EffectKey::Open(step, _) | EffectKey::Find(step, _) | EffectKey::Commit(step) = key {
+                watch = self.run.checkout_watch(step);
+            }
             let (engine, sender, files) = (self.engine.clone(), self.sender.clone(), Arc::clone(&self.files));
             let task = tokio::spawn(async move {
                 let input = effects::carry_out(&engine, &files, watch, key, effect).await;

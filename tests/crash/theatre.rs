@@ -44,7 +44,8 @@ default:
   - report: { summary: Done. }
 "#;
 
-/// Each agent writes a file of its name; one of them commits by itself. The last needs the others' work.
+/// Each agent writes a file of its name; one of them commits by itself. The last needs the others' work. Two of them
+/// write the same file: whichever is merged last has to put both lines there (R17).
 const WORK: &str = r#"
 set -e
 name=$(git symbolic-ref --short HEAD)
@@ -52,6 +53,16 @@ name=${name##*/}
 case $name in
     join) cat start.txt left.txt middle.txt right.txt > join.txt ;;
     *) echo "the work of $name" > "$name.txt" ;;
+esac
+case $name in
+    left|right)
+        if ! { grep -q "work of left" shared.txt && grep -q "work of right" shared.txt; } 2>/dev/null; then
+            echo "the work of $name" > shared.txt
+        fi
+        if git rev-parse --quiet --verify MERGE_HEAD > /dev/null; then
+            printf 'the work of left\nthe work of right\n' > shared.txt
+            git add shared.txt
+        fi ;;
 esac
 if [ "$name" = middle ]; then
     git add middle.txt
@@ -209,6 +220,9 @@ impl Theatre {
         for Recorded { seq, event, .. } in self.log() {
             let new = if let Event::ReportAccepted { step, .. } = event {
                 accepted.insert(step)
+            } else if let Event::ConflictReturned { step } = event {
+                // It is to report again, on its conflict.
+                accepted.remove(&step)
             } else if let Event::SessionPlanned { request, .. } = event {
                 planned.insert(request.client_session_id.to_string())
             } else if let Event::MessagePlanned { message, .. } = event {
@@ -222,6 +236,9 @@ impl Theatre {
         let mut done = BTreeSet::new();
         for deed in self.record() {
             if let Deed::Prompted { session, text, .. } = deed {
+                if text.contains("cannot be merged") {
+                    done.remove(&session);
+                }
                 assert!(
                     !done.contains(&session),
                     "{told}: asked again after its report: {text}"

@@ -41,6 +41,8 @@ struct Answer<'a> {
     links: usize,
     project: ProjectAnswer<'a>,
     folders: &'a Folders,
+    /// The command that is run on the merged work at the end.
+    check: Option<&'a str>,
     /// Whether models and efforts were held against settings.
     models_checked: bool,
     warnings: &'a [Warning],
@@ -103,6 +105,7 @@ pub(crate) fn run(arguments: &Check, global: &Global, output: &mut Output) -> Re
             file: project.file.as_deref(),
         },
         folders: &folders,
+        check: task.check.as_deref(),
         models_checked: offers.is_some(),
         warnings: &warnings,
         notice: NOT_ISOLATED,
@@ -168,6 +171,12 @@ fn tell(
         "not checked: there are no settings"
     };
     output.line(format_args!("  models     {models}"))?;
+    if let Some(check) = &task.check {
+        output.line(format_args!(
+            "  check      {}, on the merged work, before a run is complete",
+            visible(check)
+        ))?;
+    }
     Ok(())
 }
 

@@ -125,6 +125,9 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
             output.line("  repository none: agents work in the folder itself, and nothing is committed")?
         }
     }
+    if let Some(check) = &definition.task.check {
+        output.line(format_args!("  check      {}, once all is done", visible(check)))?;
+    }
     output.line(format_args!(
         "  requests   {}",
         requests(definition.policy.permissions)

@@ -42,6 +42,22 @@ fn w11_models_are_checked_when_settings_are_given() {
 }
 
 #[test]
+fn w10b_the_command_that_will_be_run_at_the_end_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", format!("check: make test\n{TASK}"));
+    let ended = sandbox.run(["check", "task.yaml"]);
+    assert!(
+        ended.stdout.contains("make test, on the merged work"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        sandbox.run(["check", "--json", "task.yaml"]).json()["check"],
+        "make test"
+    );
+}
+
+#[test]
 fn r22_a_person_is_told_that_nothing_isolates_the_machine() {
     let sandbox = Sandbox::new();
     sandbox.write("task.yaml", TASK);

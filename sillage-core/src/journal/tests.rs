@@ -596,6 +596,16 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             "changed in your checkout: src/x (its own tool calls name it)",
         ),
         (
+            Event::SessionGone {
+                step: A,
+                session: session(),
+                words: "exit 0".into(),
+            },
+            Notice,
+            "its session ended while it had nothing to do, and is looked for when it has: exit 0",
+        ),
+        (Event::CheckCleared, Info, "the check's worktree was removed"),
+        (
             Event::CheckStarted { commit: None },
             Info,
             "the check is run where the agents worked:",
@@ -673,7 +683,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         );
         kinds.insert(entry.kind);
     }
-    assert_eq!(kinds.len(), 30, "every kind of event: {kinds:?}");
+    assert_eq!(kinds.len(), 41, "every kind of event: {kinds:?}");
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         commit: committed.map(|c| c.tip.clone()),
         diff: committed.map(|c| c.diff),
         merge: work.and_then(|work| merge(step, work)),
+        conflict_returns: work.map_or(0, |w| w.conflict_returns),
         stray_writes: work.map_or_else(Vec::new, |w| w.stray.clone()),
         rescued: work.map_or_else(Vec::new, |w| w.rescued.clone()),
         worktree: work.and_then(|work| worktree(run, step, work)),

@@ -106,6 +106,8 @@ pub struct StepRecap {
     pub diff: Option<DiffStat>,
     /// Whether its work is merged; none until that is decided, and without a worktree.
     pub merge: Option<Merge>,
+    /// Times that a conflict of its work went back to it (R17).
+    pub conflict_returns: u8,
     /// Files of the person's checkout that changed while it was at work in its worktree.
     pub stray_writes: Vec<StrayWrite>,
     /// References under which earlier work of it was kept (R12).

@@ -97,7 +97,7 @@ d: partial
   0ms worked with m at effort low
   usage unknown
   branch sillage/steps/r1/d at commit-of-d-2: 0 files, 0 lines added, 0 removed
-  not merged: conflict in f
+  not merged: conflict in f, which went back to it 2 times
   worktree /wt/d: it is kept for a resume
 
 Left to do

@@ -235,7 +235,7 @@ pub(super) fn facts(step: &StepRecap) -> Vec<String> {
         let diff = step.diff.map_or_else(String::new, |diff| format!(": {diff}"));
         facts.push(format!("branch {branch}{at}{diff}"));
     }
-    facts.extend(step.merge.as_ref().map(|merge| merged(merge, step.state)));
+    facts.extend(step.merge.as_ref().map(|merge| merged(merge, step)));
     if !step.stray_writes.is_empty() {
         facts.push(StrayWrite::told(&step.stray_writes));
     }
@@ -279,12 +279,27 @@ fn worked(step: &StepRecap) -> String {
     said
 }
 
-fn merged(merge: &Merge, state: &str) -> String {
+fn merged(merge: &Merge, step: &StepRecap) -> String {
+    let went_back = match step.conflict_returns {
+        0 => String::new(),
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
     match merge {
+        Merge::Merged if step.conflict_returns > 0 => {
+            format!("merged, after a conflict that went back to it {went_back}")
+        }
         Merge::Merged => "merged".to_owned(),
         Merge::Nothing => "nothing to merge".to_owned(),
+        Merge::Conflict { files } if step.conflict_returns > 0 => {
+            let files = plain::list(files);
+            format!("not merged: conflict in {files}, which went back to it {went_back}")
+        }
         Merge::Conflict { files } => format!("not merged: conflict in {}", plain::list(files)),
-        Merge::Withheld => format!("not merged: the work of a {state} agent stays on its branch"),
+        Merge::Withheld => {
+            let state = step.state;
+            format!("not merged: the work of a {state} agent stays on its branch")
+        }
     }
 }
 

@@ -123,6 +123,13 @@ impl Default for CheckState {
 }
 
 impl Run {
+    /// The task's check; a blank one is none.
+    #[must_use]
+    pub fn check_command(&self) -> Option<&str> {
+        let command = self.definition.task.check.as_deref()?;
+        (!command.trim().is_empty()).then_some(command)
+    }
+
     /// How the task's check ended, once it has.
     #[must_use]
     pub fn check(&self) -> Option<&CheckResult> {
@@ -137,7 +144,7 @@ impl Run {
 
     /// Whether the run, its steps being over, may not end before its check.
     pub(super) fn wants_check(&self) -> bool {
-        if self.definition.task.check.is_none() {
+        if self.check_command().is_none() {
             return false;
         }
         match self.outcome_of_steps() {

@@ -217,7 +217,7 @@ impl Run {
                 integration: self.definition.integration_branch(),
             }),
             EffectKey::Check => Some(Effect::Check {
-                command: self.definition.task.check.clone()?,
+                command: self.check_command()?.to_owned(),
                 place: self.check_place(),
                 output: self.definition.files.join("check.log"),
                 limit: CHECK_LIMIT,

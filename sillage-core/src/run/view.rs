@@ -389,7 +389,7 @@ impl CheckView {
     /// The check of a run; none before it is begun, and without one.
     #[must_use]
     pub fn of(run: &Run) -> Option<CheckView> {
-        let command = run.definition().task.check.clone()?;
+        let command = run.check_command()?.to_owned();
         let result = run.check().cloned();
         (result.is_some() || run.is_checking()).then_some(CheckView { command, result })
     }

@@ -6,6 +6,15 @@ use sillage_core::ports::workspace::{MergeBegun, MergeOutcome, MergeWanted, Work
 
 use super::{Checked, Scene, branch, lease, merge_of};
 
+/// The tip of a branch that holds what was to be merged.
+fn merged(outcome: MergeOutcome) -> String {
+    assert!(matches!(outcome, MergeOutcome::Merged(_)), "{outcome:?}");
+    match outcome {
+        MergeOutcome::Merged(tip) => tip,
+        MergeOutcome::Conflict(_) => String::new(),
+    }
+}
+
 /// Two steps that wrote the same file; the first is merged. Gives the second with its commit, and the merge's tip.
 async fn clash(scene: &impl Scene) -> Result<(Worktree, MergeWanted, String), WorkspaceError> {
     let workspace = scene.workspace();
@@ -15,10 +24,7 @@ async fn clash(scene: &impl Scene) -> Result<(Worktree, MergeWanted, String), Wo
     scene.write(&second.path, "both", "second\n");
     scene.write(&second.path, "ours", "ours\n");
     let tip = workspace.commit(&first, "First").await?.tip;
-    let merged = workspace.merge(&merge_of(&first, &tip)).await?;
-    let MergeOutcome::Merged(onto) = merged else {
-        panic!("the first merge conflicts: {merged:?}");
-    };
+    let onto = merged(workspace.merge(&merge_of(&first, &tip)).await?);
     let tip = workspace.commit(&second, "Second").await?.tip;
     let wish = merge_of(&second, &tip);
     let outcome = workspace.merge(&wish).await?;
@@ -52,9 +58,7 @@ pub async fn a_conflict_is_begun_resolved_and_merged(scene: &impl Scene) -> Chec
         commit: committed.tip.clone(),
         ..wish.clone()
     };
-    let MergeOutcome::Merged(tip) = workspace.merge(&again).await? else {
-        panic!("what was resolved conflicts again");
-    };
+    let tip = merged(workspace.merge(&again).await?);
     assert_eq!(scene.content(&tip, "both").as_deref(), Some("first and second\n"));
     assert_eq!(scene.content(&tip, "theirs").as_deref(), Some("theirs\n"));
     assert_eq!(scene.content(&tip, "ours").as_deref(), Some("ours\n"));

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::world::{Reply, World, report, task};
 use crate::id::StepIndex;
 use crate::ports::runtime::{RuntimeError, StopReason};
-use crate::run::{Event, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd, StepEnd};
+use crate::run::{
+    Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd, StepEnd,
+};
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
@@ -170,6 +172,35 @@ proptest! {
         world.run_until(length);
         let run = world.recover();
         hold(&run, &world);
+    }
+
+    #[test]
+    fn r4_a_stop_anywhere_and_a_resume_lead_to_an_end(
+        (definition, story) in story(),
+        cut in any::<prop::sample::Index>(),
+        forced in any::<bool>(),
+    ) {
+        let mut undisturbed = world(&definition, &story);
+        undisturbed.run_to_end();
+        let length = undisturbed.batches[cut.index(undisturbed.batches.len())];
+        let mut world = world(&definition, &story);
+        let mut run = world.run_until(length);
+        for _ in 0..=u8::from(forced) {
+            world.input(&mut run, Input::Command(Command::Stop));
+        }
+        let mut run = world.go_on(run);
+        if run.can_resume() {
+            run = world.resume(run);
+        }
+        prop_assert!(run.end().is_some());
+        prop_assert!(run.outbox().is_empty(), "nothing is left to do");
+        let checked = run.definition().task.check.is_none() || run.check().is_some_and(|check| check.passed);
+        prop_assert!(checked || run.end() != Some(RunEnd::Complete), "W10b: complete only after its check");
+        for step in run.steps() {
+            let conflict = step.work().and_then(|work| work.conflict.as_ref());
+            prop_assert!(conflict.is_none(), "R17: no merge is left under way");
+        }
+        world.no_identifier_twice();
     }
 
     #[test]

@@ -14,11 +14,13 @@ fn pair() -> RunDefinition {
 }
 
 fn started(world: &World) -> Vec<Option<&str>> {
-    let commits = world.log.iter().filter_map(|fact| match &fact.event {
-        Event::CheckStarted { commit } => Some(commit.as_deref()),
-        _ => None,
-    });
-    commits.collect()
+    let mut commits = Vec::new();
+    for fact in &world.log {
+        if let Event::CheckStarted { commit } = &fact.event {
+            commits.push(commit.as_deref());
+        }
+    }
+    commits
 }
 
 #[test]

@@ -46,17 +46,16 @@ fn r17_a_conflict_goes_back_in_the_agents_own_session_and_is_merged_once_resolve
         assert!(told.contains(part), "{part} is missing in {told}");
     }
     // What is merged in the end is what was committed after the agent's answer.
-    let commits: Vec<&str> = world
-        .log
-        .iter()
-        .filter_map(|fact| match &fact.event {
-            Event::WorkCommitted {
-                step: StepIndex(0),
-                work,
-            } => Some(work.tip.as_str()),
-            _ => None,
-        })
-        .collect();
+    let mut commits = Vec::new();
+    for fact in &world.log {
+        if let Event::WorkCommitted {
+            step: StepIndex(0),
+            work,
+        } = &fact.event
+        {
+            commits.push(work.tip.as_str());
+        }
+    }
     assert_eq!(commits, ["commit-of-a", "commit-of-a-1"]);
 }
 
