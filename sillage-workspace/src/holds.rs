@@ -3,7 +3,7 @@
 //! git's own idea of a clean worktree loses ignored files, files edited under index flags, what is only staged, and
 //! commits of a detached head; this one does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -132,7 +132,7 @@ impl Repo<'_> {
             }
             let fresh = self.folders.place(path)?.fresh_index;
             let mut files = self.uncommitted(path, path, &fresh, commit, which).await?;
-            files.extend(self.only_staged(path, admin, &fresh, commit).await?);
+            files.extend(self.only_staged(path, admin, &fresh, commit, made.base).await?);
             files.retain(|file| !nested.iter().any(|folder| file.starts_with(folder)));
             if !files.is_empty() {
                 holds.push(Hold::Files(files.into_iter().collect()));
@@ -199,28 +199,45 @@ impl Repo<'_> {
         Ok(paths(&names).collect())
     }
 
-    /// Files of which the worktree's index has something that neither the commit nor the folder has: what was staged
-    /// and then edited or taken back.
+    /// Files of which the worktree's index has a content that no commit of the worktree has: what was staged and then
+    /// edited or taken back. An index that is only behind, as a crash between a commit and its index leaves it, has
+    /// none.
     async fn only_staged(
         &self,
         path: &Path,
         admin: &Path,
         copy: &Path,
         commit: &str,
+        base: Option<&str>,
     ) -> Result<Vec<PathBuf>, WorkspaceError> {
         // A copy, for git writes what it finds out about files into an index.
         if !self.copy_index(&admin.join("index"), copy)? {
             return Ok(Vec::new());
         }
         let call = self
-            .files(
-                path,
-                copy,
-                "diff-index --cached --name-only -z --ignore-submodules=all",
-            )
+            .files(path, copy, "diff-index --cached --raw -z --ignore-submodules=all")
             .await?;
-        let staged = call.arg(commit).bytes().await?;
-        Ok(paths(&staged).collect())
+        let mut staged = parse_staged(&call.arg(commit).bytes().await?);
+        if staged.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = self.contents(commit, base).await?;
+        staged.retain(|(content, _)| !known.contains(content));
+        Ok(staged.into_iter().map(|(_, path)| path).collect())
+    }
+
+    /// The contents that the commits from the base to this one have; without a base, those of this one.
+    async fn contents(&self, commit: &str, base: Option<&str>) -> Result<HashSet<String>, WorkspaceError> {
+        let first = base.unwrap_or(commit);
+        let since = self.objects("rev-list --objects --no-object-names").await?;
+        let since = since.args([commit, &format!("^{first}")]).text().await?;
+        let tree = self
+            .objects("ls-tree -r --object-only")
+            .await?
+            .arg(first)
+            .text()
+            .await?;
+        Ok(since.lines().chain(tree.lines()).map(str::to_owned).collect())
     }
 
     /// Repositories within that commits name and the base does not. Nobody else may have what the names stand for.
@@ -284,6 +301,23 @@ fn parse_new_gitlinks(bytes: &[u8]) -> Vec<PathBuf> {
     found
 }
 
+/// Reads `diff-index --raw -z`: `:mode mode content content status\0path\0`; what the index has, by content. What it has
+/// not is none.
+fn parse_staged(bytes: &[u8]) -> Vec<(String, PathBuf)> {
+    let mut parts = bytes.split(|byte| *byte == 0);
+    let mut found = Vec::new();
+    while let (Some(change), Some(path)) = (parts.next(), parts.next()) {
+        let change = String::from_utf8_lossy(change);
+        let mut words = change.split(' ').skip(3);
+        if let (Some(content), Some(status)) = (words.next(), words.next())
+            && status != "D"
+        {
+            found.push((content.to_owned(), as_path(path)));
+        }
+    }
+    found
+}
+
 fn paths(names: &[u8]) -> impl Iterator<Item = PathBuf> {
     names
         .split(|byte| *byte == 0)
@@ -303,5 +337,14 @@ mod tests {
             [PathBuf::from("new"), PathBuf::from("file")]
         );
         assert!(parse_new_gitlinks(b"").is_empty());
+    }
+
+    #[test]
+    fn reads_what_is_staged() {
+        let raw = b":100644 100644 1 2 M\0a b\0:100644 000000 1 0 D\0gone\0:000000 100644 0 3 A\0new\0:100644 000000 1 0 U\0open\0";
+        let expected = [("2", "a b"), ("3", "new"), ("0", "open")];
+        let expected = expected.map(|(content, path)| (content.to_owned(), PathBuf::from(path)));
+        assert_eq!(parse_staged(raw), expected);
+        assert!(parse_staged(b"").is_empty());
     }
 }

@@ -9,7 +9,7 @@ use sillage_core::time::Timestamp;
 
 use crate::content::Sign;
 use crate::folders::exists;
-use crate::git::{failed, names};
+use crate::git::names;
 use crate::repository::{Listed, Repo};
 
 /// A worktree that is left.
@@ -60,8 +60,8 @@ pub struct Content {
 }
 
 impl Repo<'_> {
-    /// The worktrees that git lists and that lie in our folder, with all that is known of each. `integration` gives a
-    /// run's integration branch.
+    /// The worktrees that git lists and that lie in our folder, with all that is known of each but its size.
+    /// `integration` gives a run's integration branch.
     pub(crate) async fn survey(
         &self,
         integration: impl Fn(&str) -> String,
@@ -101,8 +101,6 @@ impl Repo<'_> {
             Some(Process { pid: *pid, name })
         });
         let path = entry.path.clone();
-        let folder = path.clone();
-        let disk_bytes = tokio::task::spawn_blocking(move || disk_used(&folder)).await;
         Ok(Surveyed {
             run,
             step,
@@ -116,8 +114,7 @@ impl Repo<'_> {
             processes: processes.collect(),
             held_by,
             content,
-            disk_bytes: disk_bytes
-                .map_err(|error| failed("worktree list", format!("looking at sizes ended early: {error}")))?,
+            disk_bytes: 0,
             made: self.admin_of(&path).and_then(|admin| made(&admin)),
             path,
         })

@@ -14,7 +14,7 @@ use crate::folders::io;
 use crate::git::failed;
 use crate::lease::Lease;
 use crate::removal::{self, Insistence, TakenAway};
-use crate::survey::Surveyed;
+use crate::survey::{self, Surveyed};
 use crate::trash::{self, Emptied, Trashed};
 use crate::workspace::GitWorkspace;
 
@@ -111,8 +111,20 @@ impl GitWorkspace {
         integration: impl Fn(&str) -> String,
     ) -> Result<Vec<Surveyed>, WorkspaceError> {
         let repo = self.open(repository).await?;
-        let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
-        repo.survey(integration).await
+        let mut found = {
+            let _alone = self.locks.everywhere(&repo.folders.lock()).await?;
+            repo.survey(integration).await?
+        };
+        // Adding up sizes may take long, and keeps nobody from a worktree.
+        let weighed = tokio::task::spawn_blocking(move || {
+            for left in &mut found {
+                left.disk_bytes = survey::disk_used(&left.path);
+            }
+            found
+        });
+        weighed
+            .await
+            .map_err(|error| failed("worktree list", format!("looking at sizes ended early: {error}")))
     }
 
     /// Removes a worktree as a person asks for it: into the trash, its branch stays. A missing one is already removed.

@@ -17,6 +17,7 @@ use crate::drive;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, Tone};
+use crate::terminal::visible;
 
 /// Arguments of `worktrees`.
 #[derive(Debug, Args)]
@@ -88,7 +89,13 @@ fn list(arguments: &Worktrees, global: &Global, output: &mut Output) -> Result<E
     }
     told::unknown(&found.unknown, output)?;
     if left.is_empty() && found.unknown.is_empty() {
-        output.line("No worktree is left.")?;
+        match &found.alone {
+            None => output.line("No worktree is left.")?,
+            Some(root) => output.line(format_args!(
+                "No worktree of {} is left; `sillage worktrees --all` looks everywhere.",
+                visible(&root.to_string_lossy())
+            ))?,
+        }
     }
     output.json(&Answer {
         ok: true,

@@ -174,3 +174,96 @@ async fn global_filters_of_the_person_apply() {
     let committed = sandbox.workspace.commit(&worktree, "Work").await.unwrap();
     assert_eq!(sandbox.content(&committed.tip, "x.up").as_deref(), Some("TEXT\n"));
 }
+
+/// What the person's own checkout leaves out is in worktrees, and can be added to.
+#[tokio::test]
+async fn sparse_checkouts_are_supported_e18() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        sandbox.put("repo/docs/a", "a\n");
+        sandbox.git("repo", &["add", "-A"]);
+        sandbox.git("repo", &["commit", "-qm", "Docs"]);
+        sandbox.git("repo", &["sparse-checkout", "set", "src"]);
+        assert!(!sandbox.at("repo/docs").exists());
+        let before = sandbox.persons();
+        let worktree = sandbox.lease("a").await;
+        assert!(worktree.path.join("docs/a").is_file());
+        sandbox.put(worktree.path.join("docs/b"), "b\n");
+        sandbox.git(&worktree.path, &["add", "docs/b"]);
+        sandbox.git(&worktree.path, &["commit", "-qm", "Agent's own"]);
+        let committed = sandbox.workspace.commit(&worktree, "Nothing").await.unwrap();
+        let changed = ["diff", "--name-status", &worktree.base, &committed.tip];
+        assert_eq!(sandbox.git("repo", &changed), "A\tdocs/b");
+        assert_eq!(sandbox.persons(), before);
+    }
+}
+
+/// An agent's own sparse checkout removes nothing, and does not hide what it changed.
+#[tokio::test]
+async fn an_agents_own_sparse_checkout_removes_nothing_e18() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        sandbox.put("repo/docs/a", "a\n");
+        sandbox.put("repo/docs/b", "b\n");
+        sandbox.git("repo", &["add", "-A"]);
+        sandbox.git("repo", &["commit", "-qm", "Docs"]);
+        let worktree = sandbox.lease("a").await;
+        sandbox.git(&worktree.path, &["sparse-checkout", "set", "src"]);
+        assert!(!worktree.path.join("docs").exists());
+        sandbox.put(worktree.path.join("docs/b"), "written all the same\n");
+        std::fs::remove_file(worktree.path.join("src/lib.rs")).unwrap();
+        let committed = sandbox.workspace.commit(&worktree, "Work").await.unwrap();
+        let changed = ["diff", "--name-status", &worktree.base, &committed.tip];
+        assert_eq!(sandbox.git("repo", &changed), "M\tdocs/b\nD\tsrc/lib.rs");
+        sandbox
+            .workspace
+            .merge(&sandbox.merge_of(&committed.tip))
+            .await
+            .unwrap();
+        assert_eq!(
+            sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap(),
+            Removal::Removed
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_branch_in_the_way_of_ours_is_refused_by_name_r20() {
+    for program in gits().into_values() {
+        for name in ["sillage", "sillage/steps"] {
+            let sandbox = Sandbox::with(program.clone(), &[]);
+            sandbox.git("repo", &["branch", name]);
+            let error = sandbox.workspace.inspect(&sandbox.at("repo")).await.unwrap_err();
+            let words = format!("its branch `{name}` leaves no room");
+            assert!(error.to_string().contains(&words), "{error}");
+            // Branches below are those of runs.
+            sandbox.git("repo", &["branch", "-m", name, "sillage/r0"]);
+            assert!(sandbox.workspace.inspect(&sandbox.at("repo")).await.is_ok());
+        }
+    }
+}
+
+/// What the person has not committed, however it is so; their index is not written.
+#[tokio::test]
+async fn uncommitted_files_of_the_person_are_counted_r15() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        let count = || async {
+            let found = sandbox.workspace.inspect(&sandbox.at("repo")).await.unwrap();
+            found.unwrap().uncommitted
+        };
+        assert_eq!(count().await, 0);
+        sandbox.put("repo/README", "changed\n");
+        sandbox.put("repo/ignored", "ignored\n");
+        sandbox.put("repo/new/one", "1\n");
+        sandbox.put("repo/new/two", "2\n");
+        sandbox.git("repo", &["rm", "-q", "--cached", "src/lib.rs"]);
+        let before = sandbox.persons();
+        assert_eq!(
+            count().await,
+            4,
+            "README, two new ones, and one that is no longer known"
+        );
+        assert_eq!(sandbox.persons(), before);
+    }
+}

@@ -240,6 +240,36 @@ async fn e15_a_worktree_that_nothing_holds_goes() {
     }
 }
 
+/// What a crash between a commit and its index leaves, and what an agent takes out of its index only.
+#[tokio::test]
+async fn rule4_an_index_that_is_behind_holds_nothing() {
+    for program in gits().into_values() {
+        let sandbox = Sandbox::with(program, &[]);
+        let worktree = sandbox.lease("a").await;
+        let behind = own_part(&sandbox, &worktree, "index");
+        let mut indexes = vec![fs::read(&behind).unwrap()];
+        for round in ["one\n", "two\n"] {
+            sandbox.write(&worktree.path, "README", round);
+            sandbox.write(&worktree.path, "new", round);
+            sandbox.workspace.commit(&worktree, "Work").await.unwrap();
+            indexes.push(fs::read(&behind).unwrap());
+        }
+        merge(&sandbox, &worktree.branch);
+        let holds = || async {
+            let listed = sandbox.workspace.list(&sandbox.at("repo"), "sillage/r1").await;
+            listed.unwrap()[0].held_by.clone()
+        };
+        for index in &indexes {
+            fs::write(&behind, index).unwrap();
+            assert_eq!(holds().await, []);
+        }
+        sandbox.git(&worktree.path, &["rm", "-q", "--cached", "README"]);
+        assert_eq!(holds().await, []);
+        let removal = sandbox.workspace.remove(&worktree, "sillage/r1").await.unwrap();
+        assert_eq!(removal, Removal::Removed);
+    }
+}
+
 /// Rule 1: the folder is not what was made there any more.
 #[tokio::test]
 async fn rule1_a_folder_that_became_something_else_is_not_touched() {

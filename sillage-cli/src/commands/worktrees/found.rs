@@ -26,6 +26,8 @@ pub(crate) struct Found {
     pub(crate) left: Vec<Surveyed>,
     pub(crate) trash: Vec<Trashed>,
     pub(crate) unknown: Vec<Unknown>,
+    /// The repository that was looked at alone; none: all were.
+    pub(crate) alone: Option<PathBuf>,
 }
 
 /// A repository that could not be looked at.
@@ -78,6 +80,7 @@ impl Found {
             left,
             trash,
             unknown,
+            alone: here,
         })
     }
 }

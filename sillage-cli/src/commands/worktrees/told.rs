@@ -364,7 +364,105 @@ fn span(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sillage::core::ports::workspace::Worktree;
+    use sillage::workspace::{Content, Process};
+
     use super::*;
+
+    fn surveyed(held_by: Vec<Hold>) -> Surveyed {
+        Surveyed {
+            run: "r-1".to_owned(),
+            step: "a".to_owned(),
+            worktree: Some(Worktree {
+                repository: "/repo".into(),
+                path: "/wt/a".into(),
+                branch: "sillage/steps/r-1/a".to_owned(),
+                base: "0".repeat(40),
+            }),
+            repository: "/repo".into(),
+            path: "/wt/a".into(),
+            present: true,
+            branch: None,
+            held_by,
+            processes: vec![Process {
+                pid: 7,
+                name: "sleep".to_owned(),
+            }],
+            content: Some(Content {
+                into: "main".to_owned(),
+                sign: Sign::OneChange,
+            }),
+            disk_bytes: 4096,
+            made: Some(Timestamp(1000)),
+        }
+    }
+
+    /// Programs read these: names may be added, and none changed.
+    #[test]
+    fn the_fields_for_programs_are_these() {
+        let held = surveyed(vec![
+            Hold::Files(vec!["new".into()]),
+            Hold::Commits(2),
+            Hold::Operation("merge".into()),
+            Hold::Process(7),
+            Hold::Lock("mine".into()),
+            Hold::NestedRepository("inner".into()),
+            Hold::OtherBranch("mine".into()),
+            Hold::Changed("is gone".into()),
+        ]);
+        let told = serde_json::to_value(Left::of(&held, Timestamp(61_000)).staying(Some("so"))).unwrap();
+        let expected = serde_json::json!({
+            "run": "r-1", "step": "a", "repository": "/repo", "path": "/wt/a", "present": true,
+            "branch": null, "own_branch": "sillage/steps/r-1/a", "stays": "so",
+            "held_by": [
+                { "kind": "files", "text": "1 uncommitted file: new", "files": ["new"] },
+                { "kind": "commits", "text": "2 commits that are not merged", "commits": 2 },
+                { "kind": "operation", "text": "a merge that is not over", "operation": "merge" },
+                { "kind": "process", "text": "process 7 (sleep) works there", "pid": 7, "name": "sleep" },
+                { "kind": "lock", "text": "it is locked: mine", "reason": "mine" },
+                { "kind": "nested_repository", "text": "a repository within it: inner", "path": "inner" },
+                { "kind": "other_branch", "text": "its head is not on its own branch: mine", "head": "mine" },
+                { "kind": "changed", "text": "it is not as it was made: is gone", "reason": "is gone" },
+            ],
+            "merged": "by_content", "merged_into": "main", "merged_sign": "one_change",
+            "disk_bytes": 4096, "made": 1000, "age_ms": 60_000,
+        });
+        assert_eq!(told, expected);
+
+        let mut clean = surveyed(vec![]);
+        clean.content = None;
+        let told = serde_json::to_value(Left::of(&clean, Timestamp(0))).unwrap();
+        assert_eq!(
+            (&told["merged"], &told["merged_sign"]),
+            (&"yes".into(), &serde_json::Value::Null)
+        );
+
+        let gone = Gone {
+            trash: Some(("/trash/1".into(), Timestamp(5))),
+            rescued: vec!["refs/sillage/rescue/r-1/a/1".to_owned()],
+        };
+        assert_eq!(
+            serde_json::to_value(Removed::of(&clean, "b", &gone)).unwrap(),
+            serde_json::json!({
+                "run": "r-1", "step": "a", "path": "/wt/a", "branch": "b", "trash": "/trash/1", "until": 5,
+                "rescued": ["refs/sillage/rescue/r-1/a/1"],
+            })
+        );
+        let trashed = Trashed {
+            path: "/trash/1".into(),
+            since: Timestamp(4),
+            until: Timestamp(5),
+            disk_bytes: 6,
+            note: None,
+        };
+        assert_eq!(
+            serde_json::to_value(Trash::of(&trashed)).unwrap(),
+            serde_json::json!({
+                "path": "/trash/1", "disk_bytes": 6, "since": 4, "until": 5, "run": null, "step": null, "was": null,
+                "rescued": [],
+            })
+        );
+    }
 
     #[test]
     fn sizes_and_ages_are_as_a_person_reads_them() {

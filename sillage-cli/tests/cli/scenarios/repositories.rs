@@ -134,6 +134,14 @@ kinds! {
         settle(stage, "linked");
         stage.git(&["worktree", "repair"]);
     };
+    e18_inside_a_submodule: "inside a submodule", Works, |stage| {
+        init(stage, &[]);
+        let above = stage.path(".");
+        stage.git_in(&above, &["init", "--quiet", "--initial-branch=main"]);
+        stage.git_in(&above, &["submodule", "--quiet", "add", "./work", "work"]);
+        stage.git_in(&above, &["submodule", "--quiet", "absorbgitdirs"]);
+        assert!(stage.path("work/.git").is_file(), "its git folder lies above");
+    };
     r20_detached: "detached head", Works, |stage| {
         init(stage, &[]);
         task(stage);
