@@ -224,26 +224,36 @@ impl Actor {
         self.give_up(RuntimeError::Permanent { words })
     }
 
-    /// Fails the message being answered, and asks the agent to leave it.
+    /// Ends the message being answered, and asks the agent to leave it: with the error, or cancelled where it was.
     fn give_up(&mut self, error: RuntimeError) -> Result<(), End> {
         let Turn::Answering(turn) = std::mem::take(&mut self.turn) else {
             return Ok(());
         };
         self.close_tools();
         self.earlier_message = turn.text.message().map(str::to_owned);
-        self.log.push(SessionEventKind::Error {
-            message: Some(turn.message),
-            error,
-        });
-        let deadline = turn
-            .cancelled
-            .unwrap_or_else(|| Instant::now() + self.plan.options.cancel_grace);
-        self.turn = Turn::GivenUp {
-            request: turn.request,
-            deadline,
+        let (request, message, cancelled) = (turn.request, turn.message, turn.cancelled);
+        let kind = match cancelled {
+            Some(_) => SessionEventKind::Answer {
+                message,
+                answer: Answer {
+                    text: turn.text.finish(),
+                    stop: StopReason::Cancelled,
+                    usage: self.usage,
+                },
+            },
+            None => SessionEventKind::Error {
+                message: Some(message),
+                error,
+            },
         };
+        self.log.push(kind);
+        let deadline = cancelled.unwrap_or_else(|| Instant::now() + self.plan.options.cancel_grace);
+        self.turn = Turn::GivenUp { request, deadline };
         self.cancel_permissions();
-        self.notify_cancel()
+        match cancelled {
+            Some(_) => Ok(()),
+            None => self.notify_cancel(),
+        }
     }
 
     /// Asks the agent to stop (ACP v1, "Cancellation"): open permission requests are answered first.

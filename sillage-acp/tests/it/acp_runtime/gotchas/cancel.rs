@@ -122,3 +122,38 @@ async fn acp16_r11_an_agent_with_a_busy_child_is_not_silent() {
     assert_eq!(told(&answer), ("hello", &StopReason::EndTurn));
     scene.leave(&theatre).await;
 }
+
+#[tokio::test]
+async fn acp16_r11_an_agent_that_goes_on_talking_is_not_silent() {
+    let mut theatre =
+        Theatre::playing("      - say: { text: abcdefghijklmnopqrstuvwxyz, chunks: 26, delay_ms: 100 }");
+    theatre.options.silent_after = Duration::from_millis(1500);
+    let scene = theatre.scene().await;
+    let answer = scene.answer("go").await.expect("it is heard");
+    assert_eq!(
+        told(&answer),
+        ("abcdefghijklmnopqrstuvwxyz", &StopReason::EndTurn)
+    );
+    scene.leave(&theatre).await;
+}
+
+#[tokio::test]
+async fn acp16_r11_an_agent_that_waits_for_a_person_is_not_silent() {
+    let mut theatre = faulty("");
+    theatre.options.silent_after = Duration::from_millis(300);
+    let scene = theatre.scene_of(theatre.request(PermissionPolicy::Ask)).await;
+    let message = scene.say("patient-permission").await;
+    scene
+        .until(|kind| matches!(kind, SessionEventKind::Permission { .. }))
+        .await;
+    // Another agent's work measures the time that the person takes.
+    let clock = Theatre::playing("      - wait: 1200\n      - say: done");
+    let other = clock.scene().await;
+    other.answer("go").await.expect("an answer");
+    other.leave(&clock).await;
+    let answered = scene.runtime.answer_permission(scene.id, "p1", "allow").await;
+    answered.expect("it is still open");
+    let answer = scene.end_of(&message).await.expect("an answer");
+    assert_eq!(told(&answer), ("allowed", &StopReason::EndTurn));
+    scene.leave(&theatre).await;
+}

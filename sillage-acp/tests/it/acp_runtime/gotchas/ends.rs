@@ -96,4 +96,5 @@ async fn acp27_an_agent_that_does_not_open_is_quoted_and_does_not_hang() {
         "{error:?}"
     );
     assert!(!theatre.leaves_processes());
+    theatre.check_frames();
 }

@@ -104,3 +104,38 @@ async fn acp30_another_sessions_updates_are_not_this_ones_and_batches_are_read()
         );
     }
 }
+
+#[tokio::test]
+async fn c2_what_calls_itself_json_rpc_and_breaks_its_rules_is_answered() {
+    let cases = [
+        (
+            "frame: { jsonrpc: \"2.0\", id: 77, method: 5 }",
+            Value::from(77),
+            -32600,
+        ),
+        (
+            "frame: { jsonrpc: \"2.0\", id: [1], method: m }",
+            Value::Null,
+            -32600,
+        ),
+        (
+            "raw: '{\"jsonrpc\":\"2.0\",\"id\":78,\"method\":\"m\",'",
+            Value::Null,
+            -32700,
+        ),
+    ];
+    for (step, id, code) in cases {
+        let theatre = Theatre::playing(&format!("      - {step}\n      - say: hello"));
+        let scene = theatre.scene().await;
+        let ended = scene.answer("go").await;
+        // What could not be read at all fails its message: more may be lost with it.
+        assert_eq!(ended.is_err(), code == -32700, "{step}: {ended:?}");
+        scene.close().await;
+        let told: Vec<(Value, Value)> = frames(&theatre.record())
+            .into_iter()
+            .filter(|(side, frame)| *side == Side::Client && frame["error"].is_object())
+            .map(|(_, frame)| (frame["id"].clone(), frame["error"]["code"].clone()))
+            .collect();
+        assert_eq!(told, [(id, code.into())], "{step}");
+    }
+}

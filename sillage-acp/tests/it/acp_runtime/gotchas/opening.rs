@@ -226,6 +226,7 @@ async fn acp23_another_version_of_the_protocol_is_refused() {
             "{refused:?}"
         );
         assert!(theatre.received("session/new").is_empty());
+        theatre.check_frames();
     }
 }
 

@@ -151,6 +151,7 @@ async fn c13_a_permission_asked_before_a_crash_is_not_granted_after_it() {
     within(runtime.close(request.client_session_id))
         .await
         .expect("close");
+    theatre.check_frames();
     let granted = frames(&theatre.record())
         .into_iter()
         .any(|(side, frame)| side == Side::Client && frame["result"]["outcome"]["outcome"] == "selected");
