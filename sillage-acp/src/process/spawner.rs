@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 /// A thread that starts processes and lives as long as this does.
 ///
-/// The parent-death signal that [`crate::launcher`] asks for follows the *thread* that forked, not its process
-/// (`PR_SET_PDEATHSIG(2const)`); tokio's own threads come and go.
+/// A parent-death signal follows the *thread* that forked, not its process (`PR_SET_PDEATHSIG(2const)`), and tokio's own
+/// threads come and go. A guardian does not need that any more; a launcher of one's own may ask for such a signal.
 #[derive(Debug, Default)]
 pub(crate) struct Spawner {
     thread: OnceLock<mpsc::Sender<Order>>,
