@@ -284,3 +284,21 @@ fn r17_what_others_merged_while_it_was_resolved_is_a_second_conflict() {
     let branch = log.run.definition().integration_branch();
     assert_eq!(stage.git(&["show", &format!("{branch}:other.txt")]), "both");
 }
+
+#[test]
+fn r17_an_agent_that_left_after_its_report_is_found_again_for_its_conflict() {
+    let stage = clash("");
+    // Its process ends by itself once it has answered.
+    let leaves = script(RESOLVES).replace(
+        "      - report: { summary: Beta is done. }\n",
+        "      - report: { summary: Beta is done. }\n    after: [exit: 0]\n",
+    );
+    assert!(leaves.contains("after:"), "{leaves}");
+    stage.script(&leaves);
+    start(&stage).wait().expect(0);
+    assert_resolved(&stage);
+    let log = stage.log();
+    assert_eq!(log.count(|event| matches!(event, Event::SessionGone { .. })), 1);
+    assert_eq!(log.count(|event| matches!(event, Event::SessionFound { .. })), 1);
+    assert_eq!(told(&log, MessagePurpose::Conflict), 1);
+}
