@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::world::{Reply, World, report, task};
 use crate::id::{Seq, StepIndex};
-use crate::ports::runtime::RuntimeError;
+use crate::ports::runtime::{FoundSession, MessageFate, RuntimeError};
 use crate::run::{
-    AnsweredBy, Command, Event, Input, PermissionAnswer, Phase, Refused, Run, RunEnd, RunView, Step,
-    WaitingFor,
+    AnsweredBy, Command, EffectKey, Event, Input, PermissionAnswer, Phase, Refused, Run, RunEnd, RunView,
+    Step, WaitingFor,
 };
 
 const A: StepIndex = StepIndex(0);
@@ -280,6 +280,36 @@ fn c13_after_a_crash_it_is_asked_again_and_an_answer_that_may_not_have_arrived_i
         assert_eq!(run.end(), Some(RunEnd::Complete));
         world.nothing_granted_in_silence();
     }
+}
+
+#[test]
+fn c13_a_session_that_lives_on_elsewhere_is_not_told_an_earlier_answer() {
+    let (mut world, mut run) = asking(&["a"], [Reply::Ask("p1")]);
+    let before = open(&run)[0];
+    world.input(&mut run, answer(before, PermissionAnswer::Allow));
+    let session = run.step(A).unwrap().session().unwrap();
+    let (session, opened) = (session.id(), session.opened().unwrap().clone());
+    let mut run = Run::replay(world.log.clone()).unwrap();
+    world.input(&mut run, Input::EngineStarted { pid: 2 });
+    let found = FoundSession {
+        opened,
+        restarted: false,
+        in_flight: MessageFate::InHand,
+    };
+    world.input(
+        &mut run,
+        Input::Found {
+            session,
+            result: Ok(found),
+        },
+    );
+    assert_eq!(words(&run), ["running"]);
+    let passes_on = |key: EffectKey| matches!(key, EffectKey::AnswerPermission(..));
+    assert!(!run.outbox().iter().any(passes_on));
+    // Its events are told from the start: what is still open is asked again.
+    world.input(&mut run, super::world::asked(session, "p1"));
+    assert_eq!(open(&run).len(), 1);
+    assert_ne!(open(&run)[0], before);
 }
 
 #[test]
