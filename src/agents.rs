@@ -8,7 +8,7 @@ use sillage_core::settings::{AgentSettings, RuntimeKind, Settings, UnknownVariab
 #[non_exhaustive]
 pub enum BadAgent {
     /// One of its variables stands on a variable that is not set.
-    #[error("the environment of agent `{agent}` cannot be made")]
+    #[error("the environment of agent `{agent}` or of its MCP servers cannot be made")]
     Variable {
         /// The agent.
         agent: String,
@@ -77,6 +77,10 @@ fn agent_command(
             },
         )
     });
+    let servers = agent
+        .mcp_servers
+        .iter()
+        .map(|server| server.try_map_values(expand));
     Ok(AgentCommand {
         name: name.clone(),
         command: agent.command.clone(),
@@ -84,5 +88,6 @@ fn agent_command(
         env: env.collect::<Result<_, BadAgent>>()?,
         account: agent.account.clone(),
         models: models.collect(),
+        mcp_servers: servers.collect::<Result<_, BadAgent>>()?,
     })
 }

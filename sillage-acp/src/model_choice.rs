@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sillage_core::ports::runtime::{ModelOffer, RuntimeError};
+use sillage_core::settings::McpServer;
 
 /// An agent as the settings describe it (A12).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct AgentCommand {
     pub account: String,
     /// What tasks may ask for, by name. Empty: any model, written `agent/model`.
     pub models: BTreeMap<String, AgentModel>,
+    /// MCP servers that it is told to use in every session; the values of variables and headers are expanded already.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// A model of an agent.

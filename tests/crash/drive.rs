@@ -121,6 +121,7 @@ fn agent(folder: &Path) -> Result<AgentCommand, Failure> {
         env: [].into(),
         account: "scripted".to_owned(),
         models: [("scripted".to_owned(), model)].into(),
+        ..AgentCommand::default()
     })
 }
 

@@ -166,7 +166,8 @@ impl Actor {
     }
 
     async fn new_session(&mut self, folder: &str) -> Result<Value, Failure> {
-        let answer = self.ask("session/new", &translate::new_session(folder)).await?;
+        let params = translate::new_session(folder, &self.plan.choice.agent.mcp_servers);
+        let answer = self.ask("session/new", &params).await?;
         match answer["sessionId"].as_str() {
             Some(session) => self.session = Some(session.to_owned()),
             None => {
@@ -194,10 +195,11 @@ impl Actor {
         let mut last = None;
         for (method, _) in ways.into_iter().filter(|(_, announced)| *announced) {
             let load = method == "session/load";
+            let servers = &self.plan.choice.agent.mcp_servers;
             let params = if load {
-                translate::load_session(native, folder)
+                translate::load_session(native, folder, servers)
             } else {
-                translate::resume_session(native, folder)
+                translate::resume_session(native, folder, servers)
             };
             self.replay = load.then(Replay::default);
             let outcome = self.ask_raw(method, &params).await?;

@@ -130,3 +130,50 @@ fn capabilities_are_read_from_the_raw_answer() {
     );
     assert_eq!(capabilities(&json!({})).1, Capabilities::default());
 }
+
+#[test]
+fn a2_mcp_servers_are_written_as_each_request_wants_them() {
+    let some = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    let servers = [
+        McpServer {
+            name: "files".to_owned(),
+            transport: McpTransport::Stdio {
+                command: "mcp-files".to_owned(),
+                args: vec!["-v".to_owned()],
+                env: some("KEY", "k"),
+            },
+        },
+        McpServer {
+            name: "tickets".to_owned(),
+            transport: McpTransport::Http {
+                url: "https://t".to_owned(),
+                headers: some("X", "y"),
+            },
+        },
+        McpServer {
+            name: "old".to_owned(),
+            transport: McpTransport::Sse {
+                url: "https://o".to_owned(),
+                headers: BTreeMap::new(),
+            },
+        },
+    ];
+    let written = json!([
+        { "name": "files", "command": "mcp-files", "args": ["-v"], "env": [{ "name": "KEY", "value": "k" }] },
+        { "type": "http", "name": "tickets", "url": "https://t", "headers": [{ "name": "X", "value": "y" }] },
+        { "type": "sse", "name": "old", "url": "https://o", "headers": [] },
+    ]);
+    for params in [
+        new_session("/w", &servers),
+        load_session("s", "/w", &servers),
+        resume_session("s", "/w", &servers),
+    ] {
+        assert_eq!(params["mcpServers"], written);
+        // As the protocol's own types have it.
+        let typed = serde_json::from_value::<Vec<agent_client_protocol_schema::v1::McpServer>>(
+            params["mcpServers"].clone(),
+        );
+        assert_eq!(typed.expect("servers of the protocol").len(), 3);
+    }
+    assert_eq!(resume_session("s", "/w", &[])["mcpServers"], json!([]));
+}

@@ -35,6 +35,7 @@ fn agent(program: &Path, home: &Path, model_url: &str) -> AgentCommand {
         env: opencode_environment(home, model_url).expect("a settings file"),
         account: "test".to_owned(),
         models: [("test".to_owned(), model)].into(),
+        mcp_servers: Vec::new(),
     }
 }
 
