@@ -18,6 +18,9 @@ use crate::model_choice::{NextStep, Shown, next_step};
 use crate::process::Program;
 use crate::translate::{self, Capabilities, PROTOCOL_VERSION};
 
+/// The silence after which a conversation counts as repeated to its end.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// Why a session did not open.
 pub(super) enum Failure {
     /// It was closed meanwhile.
@@ -203,6 +206,9 @@ impl Actor {
             };
             self.replay = load.then(Replay::default);
             let outcome = self.ask_raw(method, &params).await?;
+            if load && outcome.is_ok() {
+                self.late_replay(method).await?;
+            }
             let replay = self.replay.take();
             match outcome {
                 Ok(answer) => {
@@ -223,6 +229,20 @@ impl Actor {
             )
         });
         Err(Failure::Refused(RuntimeError::Lost { words }))
+    }
+
+    /// Hears an agent out that answers `session/load` before it has repeated the conversation, as Gemini CLI does: what
+    /// comes late is no part of the next answer, and a message that seems not to have arrived would be sent twice.
+    async fn late_replay(&mut self, method: &'static str) -> Result<(), Failure> {
+        while let Ok(incoming) = tokio::time::timeout(QUIET, self.connection.next()).await {
+            if let Err(end) = self.arrived(incoming) {
+                return Err(match self.explain(end).await {
+                    End::Closed => Failure::Closed,
+                    End::Lost(how) | End::Cut(how) => Failure::Gone { method, how },
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The words of an error by which a session is lost. One that passes is an error of its own: the session is kept.
