@@ -1,11 +1,22 @@
-//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher.
+//! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher; started as
+//! `mcp-server RECORD`, a small MCP server.
+
+mod mcp_server;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "launch-agent") {
+    let first = args.next().unwrap_or_default();
+    if first == "launch-agent" {
         return launch(args);
+    }
+    if first == "mcp-server" {
+        let record = args.next().unwrap_or_default();
+        return match mcp_server::serve(record.as_ref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
     }
     sillage_acp::scripted_agent::main()
 }
