@@ -4,6 +4,9 @@
 #[cfg(unix)]
 mod acp_runtime;
 #[cfg(test)]
+#[cfg(unix)]
+mod judges;
+#[cfg(test)]
 mod peer;
 #[cfg(test)]
 #[cfg(unix)]
