@@ -9,7 +9,8 @@
 #   python-sdk  the folder of the protocol's Python library as it was released, with its examples and golden frames
 #   python      a Python that has this library
 #
-# With names as arguments only those. What is there already is not installed again. Everything goes into the folder
+# With names as arguments only those; after `--there` nothing is installed, and only what is there is printed: so tests
+# ask, which need no network. What is there already is not installed again. Everything goes into the folder
 # $SILLAGE_TEST_AGENTS, by default the folder `agents` in Cargo's target folder. Needs npm, and Python with venv for the
 # last two: what cannot be had for want of them is not printed, standard error says so, and the tests that need it say
 # that they are skipped.
@@ -25,8 +26,14 @@ node_version=22.23.3
 python_sdk_version=0.12.1
 
 folder=${SILLAGE_TEST_AGENTS:-${CARGO_TARGET_DIR:-target}/agents}
-mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
+there=
+if [ "${1:-}" = --there ]; then
+  there=yes
+  shift
+else
+  mkdir -p "$folder"
+fi
+folder=$(realpath -m "$folder")
 apart=
 trap 'if [ -n "$apart" ]; then rm -rf "$apart"; fi' EXIT
 
@@ -38,11 +45,17 @@ in_place() {
   [ -e "$1/$2" ] || { echo "$1 does not hold $2" >&2; return 1; }
 }
 
+# absent NAME: says that it is not installed, where nothing is to be.
+absent() {
+  [ -n "$there" ] && echo "$1 is not installed; .ci/agents.sh installs it" >&2
+}
+
 # packages NAME FOLDER FILE PACKAGE...: the npm packages in FOLDER, of which FILE is what is started.
 packages() {
   local name=$1 place=$folder/$2 file=node_modules/$3
   shift 3
   if [ ! -e "$place/$file" ]; then
+    absent "$name" && return 0
     if ! command -v npm >/dev/null; then
       echo "npm is not installed: $name cannot be had" >&2
       return 0
@@ -65,6 +78,7 @@ python_sdk() {
   local place=$folder/python-sdk-$python_sdk_version
   local released=agent_client_protocol-$python_sdk_version
   if [ ! -e "$place/$released/examples" ]; then
+    absent "$1" && return 0
     if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
       echo "python3 with venv is not installed: the Python library cannot be had" >&2
       return 0

@@ -1,8 +1,8 @@
-//! Real agents for tests, offline: opencode, codex and Gemini CLI, installed from their registry once, with
-//! [`crate::model_server`] as their model; and the judges that are not ours.
+//! Real agents for tests, offline: opencode, codex and Gemini CLI, with [`crate::model_server`] as their model; and the
+//! judges that are not ours.
 //!
-//! What is installed and at which versions stands in `.ci/agents.sh` of the workspace. What cannot be had on a machine is
-//! skipped with a word, unless [`REQUIRED`] is set.
+//! `.ci/agents.sh` of the workspace installs them, at its versions. A test of what is not installed is skipped with a
+//! word, unless [`REQUIRED`] is set.
 
 mod configure;
 pub mod table;
@@ -20,8 +20,8 @@ use crate::model_server::ModelServer;
 /// The variable which, when set, makes a test fail that would be skipped.
 pub const REQUIRED: &str = "SILLAGE_TEST_AGENTS_REQUIRED";
 
-/// How long the installation may take.
-const INSTALL: Duration = Duration::from_secs(600);
+/// How long the script may take to tell what is there.
+const ASKED: Duration = Duration::from_secs(60);
 
 /// The agents, each with its own wire format of a model's interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,8 +88,8 @@ pub struct RealAgent {
 }
 
 impl RealAgent {
-    /// The agent, installed if need be; none, with a printed reason, where this machine lacks what it takes. `package`
-    /// is the folder of a package of the workspace (`CARGO_MANIFEST_DIR`).
+    /// The agent; none, with a printed reason, where it is not installed. `package` is the folder of a package of the
+    /// workspace (`CARGO_MANIFEST_DIR`).
     ///
     /// # Panics
     /// As [`installed`].
@@ -153,12 +153,11 @@ fn version_of(script: &Path) -> String {
     version.unwrap_or_default().to_owned()
 }
 
-/// The paths of what `.ci/agents.sh` calls by these names, installed if need be; none, with a printed reason, where this
-/// machine lacks what it takes. `package` is the folder of a package of the workspace (`CARGO_MANIFEST_DIR`).
+/// The paths of what `.ci/agents.sh` calls by these names; none, with a printed reason, where one of them is not
+/// installed. `package` is the folder of a package of the workspace (`CARGO_MANIFEST_DIR`).
 ///
 /// # Panics
-/// When the installation fails, or [`REQUIRED`] is set and it cannot be tried: a test that could run must not be
-/// skipped in silence.
+/// When the script fails, or one of them is not installed and [`REQUIRED`] is set.
 #[expect(
     clippy::panic,
     clippy::print_stderr,
@@ -172,13 +171,13 @@ pub async fn installed<const N: usize>(package: &Path, names: [&str; N]) -> Opti
         package.join("../.ci/agents.sh")
     };
     let mut command = Command::new(script);
-    command.args(names).kill_on_drop(true);
-    let told = tokio::time::timeout(INSTALL, command.output()).await;
+    command.arg("--there").args(names).kill_on_drop(true);
+    let told = tokio::time::timeout(ASKED, command.output()).await;
     let Ok(Ok(told)) = told else {
         panic!("the agents' script did not run to its end: {told:?}")
     };
     let words = String::from_utf8_lossy(&told.stderr);
-    assert!(told.status.success(), "{names:?} could not be installed: {words}");
+    assert!(told.status.success(), "{names:?} cannot be asked for: {words}");
     let lines = String::from_utf8_lossy(&told.stdout);
     let found = lines
         .lines()

@@ -60,7 +60,7 @@ impl Stage {
             env: real.environment(&home, &server).expect("settings files"),
             account: "test".to_owned(),
             models: [("test".to_owned(), model)].into(),
-            mcp_servers: Vec::new(),
+            ..AgentCommand::default()
         };
         let request = SessionRequest {
             client_session_id: ClientSessionId(Uuid::new_v4()),
