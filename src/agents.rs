@@ -91,3 +91,25 @@ fn agent_command(
         mcp_servers: servers.collect::<Result<_, BadAgent>>()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use sillage_core::settings::{McpTransport, read};
+
+    use super::*;
+
+    #[test]
+    fn a12_mcp_servers_go_to_the_agent_with_our_variables_in_their_values() {
+        let text = "agents:\n  - name: a\n    command: b\n    mcpServers:\n      \
+                    - { name: tickets, type: http, url: 'https://t', headers: { Authorization: 'Bearer ${KEY}' } }\n";
+        let settings = read(text).expect("settings");
+        let known = |name: &str| (name == "KEY").then(|| "k".to_owned());
+        let commands = agent_commands(&settings, known).expect("commands");
+        let McpTransport::Http { headers, .. } = &commands[0].mcp_servers[0].transport else {
+            panic!("{commands:?}");
+        };
+        assert_eq!(headers["Authorization"], "Bearer k");
+        let unknown = agent_commands(&settings, |_| None);
+        assert!(matches!(unknown, Err(BadAgent::Variable { .. })), "{unknown:?}");
+    }
+}
