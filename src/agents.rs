@@ -31,7 +31,7 @@ use sillage_core::task;
 #[non_exhaustive]
 pub enum BadAgent {
     /// One of its variables stands on a variable that is not set.
-    #[error("the environment of agent `{agent}` cannot be made")]
+    #[error("the environment of agent `{agent}` or of its MCP servers cannot be made")]
     Variable {
         /// The agent.
         agent: String,
@@ -152,6 +152,10 @@ fn agent_command(
             },
         )
     });
+    let servers = agent
+        .mcp_servers
+        .iter()
+        .map(|server| server.try_map_values(expand));
     Ok(AgentCommand {
         name: name.clone(),
         command: agent.command.clone(),
@@ -167,6 +171,7 @@ fn agent_command(
             processes: agent.limits.processes.map(|limit| limit.get().into()),
             address_space: agent.limits.memory,
         },
+        mcp_servers: servers.collect::<Result<_, BadAgent>>()?,
     })
 }
 
@@ -214,6 +219,8 @@ fn sandbox(agent: &str, placement: &Placement) -> Result<Option<Sandbox>, BadAge
 
 #[cfg(test)]
 mod tests {
+    use sillage_core::settings::{McpTransport, read};
+
     use super::*;
 
     fn settings(agents: &str) -> Settings {
@@ -265,5 +272,20 @@ mod tests {
         );
         assert_eq!(told[2].as_deref(), Ok("c"));
         assert!(agent_commands(&settings, variable).is_err());
+    }
+
+    #[test]
+    fn a12_mcp_servers_go_to_the_agent_with_our_variables_in_their_values() {
+        let text = "agents:\n  - name: a\n    command: b\n    mcpServers:\n      \
+                    - { name: tickets, type: http, url: 'https://t', headers: { Authorization: 'Bearer ${KEY}' } }\n";
+        let settings = read(text).expect("settings");
+        let known = |name: &str| (name == "KEY").then(|| "k".to_owned());
+        let commands = agent_commands(&settings, known).expect("commands");
+        let McpTransport::Http { headers, .. } = &commands[0].mcp_servers[0].transport else {
+            panic!("{commands:?}");
+        };
+        assert_eq!(headers["Authorization"], "Bearer k");
+        let unknown = agent_commands(&settings, |_| None);
+        assert!(matches!(unknown, Err(BadAgent::Variable { .. })), "{unknown:?}");
     }
 }

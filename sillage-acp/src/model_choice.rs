@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sillage_core::ports::runtime::{ModelOffer, RuntimeError};
+use sillage_core::settings::McpServer;
 
 use crate::sandbox::Sandbox;
 use sillage_core::policy::ToolFacts;
@@ -42,6 +43,8 @@ pub struct AgentCommand {
     pub models: BTreeMap<String, AgentModel>,
     /// Limits that the launcher sets for it; what is not said is as in [`crate::Options::limits`].
     pub limits: crate::launcher::Limits,
+    /// MCP servers that it is told to use in every session; the values of variables and headers are expanded already.
+    pub mcp_servers: Vec<McpServer>,
 }
 
 /// A model of an agent.

@@ -3,6 +3,8 @@
 //! Reading is done in two steps: first as JSON, kept whatever it is, then as the protocol's types with the JSON to fall
 //! back on. What is unknown becomes a note; it never fails a turn.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AuthenticateRequest, CancelNotification, ContentBlock, ContentChunk, Implementation, InitializeRequest,
@@ -15,6 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sillage_core::policy::ToolFacts;
 use sillage_core::ports::runtime::{PermissionOption, SessionEventKind, StopReason, Usage};
+use sillage_core::settings::{McpServer, McpTransport};
 
 use crate::model_choice::{ConfigOption, LegacyModels, Shown};
 
@@ -40,19 +43,47 @@ pub(crate) fn authenticate(method: &str) -> Value {
     to_value(&AuthenticateRequest::new(method.to_owned()))
 }
 
-pub(crate) fn new_session(folder: &str) -> Value {
-    to_value(&NewSessionRequest::new(folder))
+pub(crate) fn new_session(folder: &str, servers: &[McpServer]) -> Value {
+    with_servers(to_value(&NewSessionRequest::new(folder)), servers)
 }
 
-pub(crate) fn load_session(session: &str, folder: &str) -> Value {
-    to_value(&LoadSessionRequest::new(session.to_owned(), folder))
+pub(crate) fn load_session(session: &str, folder: &str, servers: &[McpServer]) -> Value {
+    let request = LoadSessionRequest::new(session.to_owned(), folder);
+    with_servers(to_value(&request), servers)
 }
 
-pub(crate) fn resume_session(session: &str, folder: &str) -> Value {
-    let mut params = to_value(&ResumeSessionRequest::new(session.to_owned(), folder));
-    // Optional here, unlike in the other two requests; agents read all three alike.
-    params["mcpServers"] = json!([]);
+pub(crate) fn resume_session(session: &str, folder: &str, servers: &[McpServer]) -> Value {
+    let request = ResumeSessionRequest::new(session.to_owned(), folder);
+    with_servers(to_value(&request), servers)
+}
+
+/// Adds the MCP servers: always a list, also to `session/resume`, where the protocol does not ask for one; agents read
+/// all three requests alike.
+fn with_servers(mut params: Value, servers: &[McpServer]) -> Value {
+    params["mcpServers"] = servers.iter().map(mcp_server).collect();
     params
+}
+
+/// Some agents leave a server out whose lists are missing, so that they are always written.
+fn mcp_server(server: &McpServer) -> Value {
+    let pairs = |pairs: &BTreeMap<String, String>| -> Value {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| json!({ "name": name, "value": value }))
+            .collect()
+    };
+    let name = &server.name;
+    match &server.transport {
+        McpTransport::Stdio { command, args, env } => {
+            json!({ "name": name, "command": command, "args": args, "env": pairs(env) })
+        }
+        McpTransport::Http { url, headers } => {
+            json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
+        }
+        McpTransport::Sse { url, headers } => {
+            json!({ "type": "sse", "name": name, "url": url, "headers": pairs(headers) })
+        }
+    }
 }
 
 pub(crate) fn prompt(session: &str, text: &str) -> Value {

@@ -1,92 +1,197 @@
-//! A real agent for tests, offline: opencode, installed from its registry once, with [`crate::model_server`] as its
-//! model.
+//! Real agents for tests, offline: opencode, codex and Gemini CLI, with [`crate::model_server`] as their model; and the
+//! judges that are not ours.
+//!
+//! `.ci/agents.sh` of the workspace installs them, at its versions. A test of what is not installed is skipped with a
+//! word, unless [`REQUIRED`] is set.
+
+mod configure;
+pub mod table;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::process::Command;
 
-/// What opencode calls the model of [`opencode_environment`].
-pub const OPENCODE_MODEL: &str = "test/test-model";
+use crate::model_server::ModelServer;
 
-/// How long the installation may take.
-const INSTALL: Duration = Duration::from_secs(600);
+/// The variable which, when set, makes a test fail that would be skipped.
+pub const REQUIRED: &str = "SILLAGE_TEST_AGENTS_REQUIRED";
 
-/// The program of opencode, installed by `.ci/agents.sh` of the workspace if need be; none, with a printed reason, where
-/// npm is missing. `package` is the folder of a package of the workspace (`CARGO_MANIFEST_DIR`).
+/// How long the script may take to tell what is there.
+const ASKED: Duration = Duration::from_secs(60);
+
+/// The agents, each with its own wire format of a model's interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// opencode, over chat completions.
+    Opencode,
+    /// codex behind its ACP adapter, over responses.
+    Codex,
+    /// Gemini CLI, over `generateContent`.
+    Gemini,
+}
+
+impl Kind {
+    /// Its name in the settings, in `.ci/agents.sh` and in the table of `docs/agents.md`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Opencode => "opencode",
+            Kind::Codex => "codex",
+            Kind::Gemini => "gemini",
+        }
+    }
+
+    /// What the agent calls the model that tests ask for; it starts with another one.
+    #[must_use]
+    pub fn model(self) -> &'static str {
+        match self {
+            Kind::Opencode => "test/test-model",
+            Kind::Codex => "test-model",
+            Kind::Gemini => "gemini-2.5-pro",
+        }
+    }
+
+    /// What the model server is asked for then.
+    #[must_use]
+    pub fn model_at_server(self) -> &'static str {
+        match self {
+            Kind::Opencode | Kind::Codex => "test-model",
+            Kind::Gemini => "gemini-2.5-pro",
+        }
+    }
+
+    /// Whether an effort can be asked of it.
+    #[must_use]
+    pub fn takes_effort(self) -> bool {
+        match self {
+            Kind::Opencode | Kind::Codex => true,
+            Kind::Gemini => false,
+        }
+    }
+}
+
+/// An agent that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RealAgent {
+    /// Which one.
+    pub kind: Kind,
+    /// Its version; that of an adapter and of the agent behind it, joined by `+`.
+    pub version: String,
+    /// The program.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl RealAgent {
+    /// The agent; none, with a printed reason, where it is not installed. `package` is the folder of a package of the
+    /// workspace (`CARGO_MANIFEST_DIR`).
+    ///
+    /// # Panics
+    /// As [`installed`].
+    pub async fn get(kind: Kind, package: &Path) -> Option<RealAgent> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (command, args) = match kind {
+            Kind::Opencode => {
+                let [program] = installed(package, ["opencode"]).await?;
+                (program, vec!["acp".to_owned()])
+            }
+            Kind::Codex => {
+                let [node, script] = installed(package, ["node", "codex"]).await?;
+                (node, vec![text(&script)])
+            }
+            Kind::Gemini => {
+                let [node, script] = installed(package, ["node", "gemini"]).await?;
+                (node, vec![text(&script), "--acp".to_owned()])
+            }
+        };
+        let script = args
+            .first()
+            .filter(|first| first.contains('/'))
+            .map_or(&*command, Path::new);
+        Some(RealAgent {
+            kind,
+            version: version_of(script),
+            command,
+            args,
+        })
+    }
+
+    /// A model server for it: only the model that tests ask for takes part in scripts.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn model_server(&self) -> io::Result<ModelServer> {
+        ModelServer::scripting(&[self.kind.model_at_server()]).await
+    }
+
+    /// The variables with which the agent has `home` for its own and asks the model server, and nothing of this
+    /// machine's settings reaches it. Its settings files are written into `home`.
+    ///
+    /// # Errors
+    /// When those files cannot be written.
+    pub fn environment(&self, home: &Path, server: &ModelServer) -> io::Result<BTreeMap<String, String>> {
+        match self.kind {
+            Kind::Opencode => configure::opencode(home, &server.base_url()),
+            Kind::Codex => configure::codex(home, &server.base_url()),
+            Kind::Gemini => configure::gemini(home, &server.root_url()),
+        }
+    }
+}
+
+/// The version in the name of the folder that an agent was installed in: `NAME-VERSION/node_modules/…`.
+fn version_of(script: &Path) -> String {
+    let installed = script
+        .ancestors()
+        .find(|place| place.file_name().is_some_and(|name| name == "node_modules"));
+    let folder = installed.and_then(|modules| modules.parent()?.file_name()?.to_str());
+    let version = folder.and_then(|folder| Some(folder.rsplit_once('-')?.1));
+    version.unwrap_or_default().to_owned()
+}
+
+/// The paths of what `.ci/agents.sh` calls by these names; none, with a printed reason, where one of them is not
+/// installed. `package` is the folder of a package of the workspace (`CARGO_MANIFEST_DIR`).
 ///
 /// # Panics
-/// When there is npm and the installation fails: a test that could run must not be skipped in silence.
+/// When the script fails, or one of them is not installed and [`REQUIRED`] is set.
 #[expect(
     clippy::panic,
     clippy::print_stderr,
     reason = "a test tells why it is skipped or cannot go on"
 )]
-pub async fn opencode(package: &Path) -> Option<PathBuf> {
-    let npm = Command::new("npm")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .await;
-    if !npm.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: npm is not installed, so there is no real agent to try");
-        return None;
-    }
+pub async fn installed<const N: usize>(package: &Path, names: [&str; N]) -> Option<[PathBuf; N]> {
     let beside = package.join(".ci/agents.sh");
     let script = if beside.exists() {
         beside
     } else {
         package.join("../.ci/agents.sh")
     };
-    let installed = tokio::time::timeout(INSTALL, Command::new(script).kill_on_drop(true).output()).await;
-    let Ok(Ok(installed)) = installed else {
-        panic!("the agents' script did not run to its end: {installed:?}")
+    let mut command = Command::new(script);
+    command.arg("--there").args(names).kill_on_drop(true);
+    let told = tokio::time::timeout(ASKED, command.output()).await;
+    let Ok(Ok(told)) = told else {
+        panic!("the agents' script did not run to its end: {told:?}")
     };
-    let words = String::from_utf8_lossy(&installed.stderr);
-    assert!(
-        installed.status.success(),
-        "the agents could not be installed: {words}"
-    );
-    let program = PathBuf::from(String::from_utf8_lossy(&installed.stdout).trim());
-    assert!(program.is_file(), "{}: {words}", program.display());
-    Some(program)
-}
-
-/// The variables with which opencode has `home` for its own and asks the model server at `model_url`, and nothing of
-/// this machine's settings reaches it. Its settings file is written into `home`.
-///
-/// # Errors
-/// When that file cannot be written.
-pub fn opencode_environment(home: &Path, model_url: &str) -> io::Result<BTreeMap<String, String>> {
-    let limit = json!({ "context": 128_000, "output": 8_192 });
-    let model = json!({ "name": "Test", "tool_call": true, "reasoning": true, "limit": limit });
-    let small = json!({ "name": "Small", "tool_call": true, "limit": limit });
-    let provider = json!({
-        "npm": "@ai-sdk/openai-compatible", "name": "Test",
-        "options": { "baseURL": model_url, "apiKey": "none" },
-        "models": { "test-model": model, "test-small": small },
-    });
-    let settings = json!({
-        "autoupdate": false, "share": "disabled", "model": "test/test-small", "small_model": "test/test-small",
-        "permission": { "edit": "ask", "bash": "ask", "webfetch": "deny" },
-        "enabled_providers": ["test"], "provider": { "test": provider },
-    });
-    let file = home.join("opencode.json");
-    std::fs::write(&file, settings.to_string())?;
-    let off = [
-        "MODELS_FETCH",
-        "AUTOUPDATE",
-        "LSP_DOWNLOAD",
-        "DEFAULT_PLUGINS",
-        "SHARE",
-    ];
-    let off = off.map(|what| (format!("OPENCODE_DISABLE_{what}"), "1".to_owned()));
-    let own = [("HOME", home), ("OPENCODE_CONFIG", &file)];
-    let own = own.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
-    Ok(off.into_iter().chain(own).collect())
+    let words = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "{names:?} cannot be asked for: {words}");
+    let lines = String::from_utf8_lossy(&told.stdout);
+    let found = lines
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(_, path)| PathBuf::from(path));
+    let found: Vec<PathBuf> = found.collect();
+    let Ok(paths) = <[PathBuf; N]>::try_from(found) else {
+        let required = std::env::var_os(REQUIRED).filter(|value| *value != OsString::new());
+        assert!(required.is_none(), "{} is set, and {words}", REQUIRED);
+        eprintln!("skipped: {}", words.trim());
+        return None;
+    };
+    for path in &paths {
+        assert!(path.exists(), "{}: {words}", path.display());
+    }
+    Some(paths)
 }

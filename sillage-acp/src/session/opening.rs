@@ -21,6 +21,9 @@ use crate::process::Program;
 use crate::sandbox::Guest;
 use crate::translate::{self, Capabilities, PROTOCOL_VERSION};
 
+/// The silence after which a conversation counts as repeated to its end.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// Why a session did not open.
 pub(super) enum Failure {
     /// It was closed meanwhile.
@@ -199,8 +202,9 @@ impl Actor {
     }
 
     async fn new_session(&mut self, folder: &str) -> Result<Value, Failure> {
+        let params = translate::new_session(folder, &self.plan.choice.agent.mcp_servers);
         let answer = self
-            .ask_signed_in("session/new", &translate::new_session(folder))
+            .ask_signed_in("session/new", &params)
             .await?
             .map_err(|error| self.refused(&error))?;
         match answer["sessionId"].as_str() {
@@ -230,13 +234,17 @@ impl Actor {
         let mut last = None;
         for (method, _) in ways.into_iter().filter(|(_, announced)| *announced) {
             let load = method == "session/load";
+            let servers = &self.plan.choice.agent.mcp_servers;
             let params = if load {
-                translate::load_session(native, folder)
+                translate::load_session(native, folder, servers)
             } else {
-                translate::resume_session(native, folder)
+                translate::resume_session(native, folder, servers)
             };
             self.replay = load.then(Replay::default);
             let outcome = self.ask_signed_in(method, &params).await?;
+            if load && outcome.is_ok() {
+                self.late_replay(method).await?;
+            }
             let replay = self.replay.take();
             match outcome {
                 Ok(answer) => {
@@ -257,6 +265,20 @@ impl Actor {
             )
         });
         Err(Failure::Refused(RuntimeError::Lost { words }))
+    }
+
+    /// Hears an agent out that answers `session/load` before it has repeated the conversation, as Gemini CLI does: what
+    /// comes late is no part of the next answer, and a message that seems not to have arrived would be sent twice.
+    async fn late_replay(&mut self, method: &'static str) -> Result<(), Failure> {
+        while let Ok(incoming) = tokio::time::timeout(QUIET, self.connection.next()).await {
+            if let Err(end) = self.arrived(incoming) {
+                return Err(match self.explain(end).await {
+                    End::Closed => Failure::Closed,
+                    End::Lost(how) | End::Cut(how) => Failure::Gone { method, how },
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The words of an error by which a session is lost. One that passes is an error of its own: the session is kept.

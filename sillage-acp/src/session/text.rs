@@ -26,7 +26,13 @@ impl FinalText {
             self.last_message.clear();
             self.message = message.map(str::to_owned);
         }
-        for kept in [&mut self.all, &mut self.since_tool, &mut self.last_message] {
+        // A piece without an identifier is no part of a message that has one: codex speaks so of its own settings.
+        let elsewhere = message.is_none() && self.message.is_some();
+        let last_message = (!elsewhere).then_some(&mut self.last_message);
+        for kept in [&mut self.all, &mut self.since_tool]
+            .into_iter()
+            .chain(last_message)
+        {
             kept.push_str(text);
             forget_start(kept);
         }
@@ -150,6 +156,16 @@ mod tests {
         text.said("after ", None);
         text.said("it", None);
         assert_eq!(text.finish(), "after it");
+    }
+
+    #[test]
+    fn a_piece_without_an_identifier_is_no_part_of_a_message_that_has_one() {
+        let mut text = FinalText::default();
+        text.said("a notice at the start", None);
+        text.said("the ", Some("m1"));
+        text.said("Config warning: there is no sandbox", None);
+        text.said("end", Some("m1"));
+        assert_eq!(text.finish(), "the end");
     }
 
     #[test]

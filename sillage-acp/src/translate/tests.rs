@@ -132,30 +132,6 @@ fn capabilities_are_read_from_the_raw_answer() {
     assert_eq!(capabilities(&json!({})).1, Capabilities::default());
 }
 
-/// No server is passed on yet. What the types make of one is held here, so that agents which drop an entry without
-/// these members will not: `mcpServers` is told by the same types.
-#[test]
-fn acp24_mcp_servers_are_told_with_all_that_agents_insist_on() {
-    use agent_client_protocol_schema::v1::{McpServer, McpServerHttp, McpServerStdio};
-    let stdio = McpServer::Stdio(McpServerStdio::new("n", "/bin/n"));
-    assert_eq!(
-        to_value(&stdio),
-        json!({"name": "n", "command": "/bin/n", "args": [], "env": []})
-    );
-    let http = McpServer::Http(McpServerHttp::new("n", "http://127.0.0.1:9"));
-    assert_eq!(
-        to_value(&http),
-        json!({"type": "http", "name": "n", "url": "http://127.0.0.1:9", "headers": []})
-    );
-    for params in [
-        new_session("/f"),
-        load_session("s", "/f"),
-        resume_session("s", "/f"),
-    ] {
-        assert_eq!(params["mcpServers"], json!([]));
-    }
-}
-
 #[test]
 fn acp01_codex_tells_a_failed_turn_apart() {
     let told = |status: &str| {
@@ -188,4 +164,51 @@ fn c11_what_is_kept_of_a_tool_call_and_a_request_has_bounds() {
     assert!(kept.iter().all(|option| option.name.chars().count() <= WORD + 1));
     // An identifier is told back as it is, or not at all.
     assert_eq!(permission_options(&json!([option(&long)])), []);
+}
+
+#[test]
+fn acp24_a2_mcp_servers_are_written_as_each_request_wants_them() {
+    let some = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    let servers = [
+        McpServer {
+            name: "files".to_owned(),
+            transport: McpTransport::Stdio {
+                command: "mcp-files".to_owned(),
+                args: vec!["-v".to_owned()],
+                env: some("KEY", "k"),
+            },
+        },
+        McpServer {
+            name: "tickets".to_owned(),
+            transport: McpTransport::Http {
+                url: "https://t".to_owned(),
+                headers: some("X", "y"),
+            },
+        },
+        McpServer {
+            name: "old".to_owned(),
+            transport: McpTransport::Sse {
+                url: "https://o".to_owned(),
+                headers: BTreeMap::new(),
+            },
+        },
+    ];
+    let written = json!([
+        { "name": "files", "command": "mcp-files", "args": ["-v"], "env": [{ "name": "KEY", "value": "k" }] },
+        { "type": "http", "name": "tickets", "url": "https://t", "headers": [{ "name": "X", "value": "y" }] },
+        { "type": "sse", "name": "old", "url": "https://o", "headers": [] },
+    ]);
+    for params in [
+        new_session("/w", &servers),
+        load_session("s", "/w", &servers),
+        resume_session("s", "/w", &servers),
+    ] {
+        assert_eq!(params["mcpServers"], written);
+        // As the protocol's own types have it.
+        let typed = serde_json::from_value::<Vec<agent_client_protocol_schema::v1::McpServer>>(
+            params["mcpServers"].clone(),
+        );
+        assert_eq!(typed.expect("servers of the protocol").len(), 3);
+    }
+    assert_eq!(resume_session("s", "/w", &[])["mcpServers"], json!([]));
 }

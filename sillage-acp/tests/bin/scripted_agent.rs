@@ -1,7 +1,8 @@
 //! The scripted agent as a process, for this package's tests; started as `launch-agent`, the launcher; as
-//! `engine FOLDER`, an engine to be killed.
+//! `engine FOLDER`, an engine to be killed; as `mcp-server RECORD`, a small MCP server.
 
 mod engine;
+mod mcp_server;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,13 @@ fn main() -> ExitCode {
     }
     if first == "engine" {
         return engine::main(args.next().unwrap_or_default().as_ref());
+    }
+    if first == "mcp-server" {
+        let record = args.next().unwrap_or_default();
+        return match mcp_server::serve(record.as_ref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
     }
     sillage_acp::scripted_agent::main()
 }

@@ -23,6 +23,7 @@ use crate::peer::within;
 use crate::schema::{Side, faults, frames};
 
 mod again;
+mod golden;
 mod gotchas;
 mod model;
 mod oddities;

@@ -7,6 +7,9 @@ mod acp_runtime;
 #[cfg(target_os = "linux")]
 mod agent_pool;
 #[cfg(test)]
+#[cfg(unix)]
+mod judges;
+#[cfg(test)]
 mod peer;
 #[cfg(test)]
 #[cfg(unix)]

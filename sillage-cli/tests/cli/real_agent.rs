@@ -1,4 +1,4 @@
-//! The main job with a real agent, offline: `sillage run` on a repository, opencode in a worktree, its work merged.
+//! The main job with real agents, offline: `sillage run` on a repository, the agent in a worktree, its work merged.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sillage_testkit::model_server::{ModelServer, Script, Step, ToolUse};
-use sillage_testkit::real_agent::{OPENCODE_MODEL, opencode, opencode_environment};
+use sillage_testkit::model_server::{Script, Step, ToolUse};
+use sillage_testkit::real_agent::{Kind, RealAgent, table};
 
-/// A bound, not a wait: the agent's first start prepares a database, and the machine may be busy.
+/// A bound, not a wait: an agent's first start prepares a database, and the machine may be busy.
 const BOUND: Duration = Duration::from_secs(300);
 
 const REPORT: &str =
@@ -28,21 +28,21 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(told.stdout).expect("text")
 }
 
-#[tokio::test]
-async fn a_real_agent_completes_a_task_and_its_work_is_merged() {
-    let Some(program) = opencode(Path::new(env!("CARGO_MANIFEST_DIR"))).await else {
+async fn completes_a_task(kind: Kind) {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(real) = RealAgent::get(kind, package).await else {
         return;
     };
-    let server = ModelServer::start().await.expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
+    let server = real.model_server().await.expect("a port");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let place = |name: &str| folder.path().join(name);
     for name in ["home", "work"] {
         fs::create_dir(place(name)).expect("a folder");
     }
-    let env = opencode_environment(&place("home"), &server.base_url()).expect("a settings file");
+    let env = real.environment(&place("home"), &server).expect("settings files");
     let agent = json!({
-        "name": "opencode", "command": program, "args": ["acp"], "env": env,
-        "models": { "test": { "id": OPENCODE_MODEL } },
+        "name": kind.name(), "command": real.command, "args": real.args, "env": env,
+        "models": { "test": { "id": kind.model() } },
     });
     fs::write(place("config.yaml"), json!({ "agents": [agent] }).to_string()).expect("a file");
     let write = ToolUse::Write {
@@ -50,12 +50,13 @@ async fn a_real_agent_completes_a_task_and_its_work_is_merged() {
         content: "Bonjour\n".to_owned(),
     };
     let script = Script::of([Step::using(write), Step::saying(REPORT)]);
+    let effort = if kind.takes_effort() { "high" } else { "default" };
     let task = json!({
         "task": "One file", "folders": { "write": ["."] },
         "agents": [{
             "id": "writer", "mission": format!("Write hello.txt. {}", script.in_prompt()),
             "deliverable": { "files": ["hello.txt"] },
-            "model": "test", "effort": "high", "worktree": "always",
+            "model": "test", "effort": effort, "worktree": "always",
         }],
     });
     let work = place("work");
@@ -78,12 +79,8 @@ async fn a_real_agent_completes_a_task_and_its_work_is_merged() {
         .expect("it runs");
     let lines = String::from_utf8(told.stdout).expect("text");
     let outcome: Value = serde_json::from_str(lines.lines().last().expect("a last line")).expect("JSON");
-    assert_eq!(
-        told.status.code(),
-        Some(0),
-        "{lines}\n{}",
-        String::from_utf8_lossy(&told.stderr)
-    );
+    let words = String::from_utf8_lossy(&told.stderr);
+    assert_eq!(told.status.code(), Some(0), "{lines}\n{words}");
     assert_eq!(outcome["state"], "complete");
 
     let branch = outcome["branch"].as_str().expect("a branch");
@@ -98,9 +95,27 @@ async fn a_real_agent_completes_a_task_and_its_work_is_merged() {
     );
     let asked = server.asked();
     assert!(asked.iter().all(|one| one.known), "{asked:?}");
-    let scripted = asked
-        .iter()
-        .find(|one| one.model == "test-model")
-        .expect("the task's model was asked");
-    assert_eq!(scripted.effort.as_deref(), Some("high"));
+    let scripted = asked.iter().find(|one| one.model == kind.model_at_server());
+    let scripted = scripted.expect("the task's model was asked");
+    if kind.takes_effort() {
+        assert_eq!(scripted.effort.as_deref(), Some("high"));
+    }
+    let row = "01 A task of the command line";
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    table::tell(package, target, row, kind, "complete, its file merged");
+}
+
+#[tokio::test]
+async fn opencode_completes_a_task_and_its_work_is_merged() {
+    completes_a_task(Kind::Opencode).await;
+}
+
+#[tokio::test]
+async fn codex_completes_a_task_and_its_work_is_merged() {
+    completes_a_task(Kind::Codex).await;
+}
+
+#[tokio::test]
+async fn gemini_completes_a_task_and_its_work_is_merged() {
+    completes_a_task(Kind::Gemini).await;
 }

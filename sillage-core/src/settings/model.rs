@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::McpServer;
 use crate::ports::runtime::ModelOffer;
 
 /// The settings of the program. Paths and values of environment variables are as written.
@@ -78,6 +79,9 @@ pub struct AgentSettings {
     /// The models that it offers, in the order of the file.
     #[serde(default)]
     pub models: Vec<ModelSettings>,
+    /// MCP servers that it is told to use in every session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<McpServer>,
     /// Where it runs.
     #[serde(default)]
     pub runtime: Placement,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
-    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, parse_size,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, mcp, parse_size,
 };
 use crate::document::check::{Checker, Fields, Spot, brief, field_path};
 use crate::document::{self, Format, Value};
@@ -26,6 +26,7 @@ const AGENT_FIELDS: &[&str] = &[
     "account",
     "signIn",
     "models",
+    "mcpServers",
     "runtime",
     "limits",
 ];
@@ -101,6 +102,7 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
     let env = env(&fields, checker);
     let workspace = optional_text(&fields, "workspace", checker).map(PathBuf::from);
     let models = models(&fields, checker);
+    let mcp_servers = mcp::servers(&fields, checker);
     let runtime = fields
         .optional("runtime")
         .and_then(|spot| placement(spot, checker))
@@ -125,6 +127,7 @@ fn agent(spot: Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Option<Age
         workspace,
         sign_in,
         models,
+        mcp_servers,
         runtime,
         limits,
     })
@@ -144,7 +147,7 @@ fn agent_name(spot: &Spot<'_>, taken: &mut Taken, checker: &mut Checker) -> Opti
 }
 
 /// A name that mentions, `agent/model` and branch names can hold: `[A-Za-z0-9][A-Za-z0-9_.-]{0,63}`.
-fn name(spot: &Spot<'_>, checker: &mut Checker) -> Option<String> {
+pub(super) fn name(spot: &Spot<'_>, checker: &mut Checker) -> Option<String> {
     let name = checker.text(spot)?;
     let fits = name.len() <= 64
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -389,7 +392,7 @@ fn channel(spot: Spot<'_>, agents: &[AgentSettings], checker: &mut Checker) -> O
     })
 }
 
-fn required_text(fields: &Fields<'_>, name: &str, checker: &mut Checker) -> Option<String> {
+pub(super) fn required_text(fields: &Fields<'_>, name: &str, checker: &mut Checker) -> Option<String> {
     let spot = fields.required(name, checker)?;
     checker.filled_text(&spot, FaultCode::BadValue).map(str::to_owned)
 }
@@ -399,7 +402,7 @@ fn optional_text(fields: &Fields<'_>, name: &str, checker: &mut Checker) -> Opti
     checker.filled_text(&spot, FaultCode::BadValue).map(str::to_owned)
 }
 
-fn choice<T: Copy + Default>(
+pub(super) fn choice<T: Copy + Default>(
     fields: &Fields<'_>,
     name: &str,
     checker: &mut Checker,
@@ -412,7 +415,7 @@ fn choice<T: Copy + Default>(
 }
 
 /// The entries of a list that are right.
-fn items<'a, T>(
+pub(super) fn items<'a, T>(
     fields: &Fields<'a>,
     name: &str,
     checker: &mut Checker,
@@ -426,7 +429,7 @@ fn items<'a, T>(
 }
 
 /// The entries of a map whose keys a person chooses.
-fn entries<'a>(fields: &Fields<'a>, name: &str, checker: &mut Checker) -> Vec<(String, Spot<'a>)> {
+pub(super) fn entries<'a>(fields: &Fields<'a>, name: &str, checker: &mut Checker) -> Vec<(String, Spot<'a>)> {
     let Some(spot) = fields.optional(name) else {
         return Vec::new();
     };

@@ -1,32 +1,36 @@
 //! A model server for tests of real agents: loopback only, no model behind it.
 //!
-//! It speaks two wire formats with server-sent events: OpenAI chat completions (`POST /v1/chat/completions`) and
-//! OpenAI responses (`POST /v1/responses`). What the "model" does stands in the prompt, as a [`Script`]; the step that
-//! answers a call is found by counting the rounds of tool results since that prompt. The server keeps no state but a
-//! list of what it was asked, so tests that run at once cannot disturb each other.
+//! It speaks three wire formats with server-sent events: OpenAI chat completions (`POST /v1/chat/completions`), OpenAI
+//! responses (`POST /v1/responses`) and Gemini's (`POST /v1beta/models/MODEL:streamGenerateContent`; also
+//! `:generateContent` and `:countTokens`, answered at once). What the "model" does stands in the prompt, as a
+//! [`Script`]; the step that answers a call is found by counting the rounds of tool results since that prompt. The
+//! server keeps no state but a list of what it was asked, so tests that run at once cannot disturb each other.
 //!
 //! A call that declares no tools is one that an agent makes for itself, such as for a title: it gets a few words and
-//! never takes part in a script.
+//! never takes part in a script. Some agents declare tools in such calls too: [`ModelServer::scripting`] names the models
+//! that take part.
 
 mod chat;
+mod gemini;
 mod responses;
 mod script;
 mod tools;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use self::script::{Script, Step, Tokens, ToolUse};
@@ -40,12 +44,12 @@ const MAX_BODY: usize = 16 << 20;
 #[derive(Debug)]
 pub struct ModelServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    shared: Arc<Shared>,
     serving: JoinHandle<io::Result<()>>,
 }
 
 /// One request that the server got.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Method and path.
     pub request: String,
@@ -55,8 +59,18 @@ pub struct Asked {
     pub effort: Option<String>,
     /// The names of the tools that the agent declared.
     pub tools: Vec<String>,
+    /// What the person had said so far in the conversation, as the agent tells it.
+    pub prompts: Vec<String>,
     /// Whether the server knows the path.
     pub known: bool,
+}
+
+/// What the server's handlers share.
+#[derive(Debug)]
+struct Shared {
+    asked: watch::Sender<Vec<Asked>>,
+    /// The models that take part in scripts; empty: all.
+    scripted: Vec<String>,
 }
 
 /// A call of a model, whatever its wire format.
@@ -84,20 +98,32 @@ impl ModelServer {
     /// # Errors
     /// When no port can be had.
     pub async fn start() -> io::Result<ModelServer> {
+        ModelServer::scripting(&[]).await
+    }
+
+    /// The same, where only these models take part in scripts; none: all do.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn scripting(models: &[&str]) -> io::Result<ModelServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::new(Shared {
+            asked: watch::Sender::default(),
+            scripted: models.iter().map(|&model| model.to_owned()).collect(),
+        });
         let router = Router::new()
-            .route("/v1/models", get(models))
+            .route("/v1/models", get(self::models))
             .route("/v1/chat/completions", post(chat_completions))
             .route("/v1/responses", post(create_response))
+            .route("/v1beta/models/{call}", post(generate_content))
             .fallback(unknown)
             .layer(DefaultBodyLimit::max(MAX_BODY))
-            .with_state(Arc::clone(&asked));
+            .with_state(Arc::clone(&shared));
         let serving = tokio::spawn(axum::serve(listener, router).into_future());
         Ok(ModelServer {
             address,
-            asked,
+            shared,
             serving,
         })
     }
@@ -105,13 +131,26 @@ impl ModelServer {
     /// The base address that agents are configured with, such as `http://127.0.0.1:4000/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.root_url())
+    }
+
+    /// The address of the server, for agents that add the version of the interface themselves.
+    #[must_use]
+    pub fn root_url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// What the server was asked, in order.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.asked.borrow().clone()
+    }
+
+    /// Waits until what the server was asked is as `enough` wants it.
+    pub async fn asked_until(&self, enough: impl Fn(&[Asked]) -> bool) {
+        let mut asked = self.shared.asked.subscribe();
+        // The sender lives as long as the server.
+        let _ = asked.wait_for(|asked| enough(asked)).await;
     }
 }
 
@@ -121,56 +160,53 @@ impl Drop for ModelServer {
     }
 }
 
-type Log = State<Arc<Mutex<Vec<Asked>>>>;
+type Server = State<Arc<Shared>>;
 
-/// Adds to the list and gives the length that it has then, which serves as a unique number.
-fn note(log: &Log, asked: Asked) -> usize {
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    log.push(asked);
-    log.len()
+impl Shared {
+    /// Adds to the list and gives the length that it has then, which serves as a unique number.
+    fn note(&self, asked: Asked) -> usize {
+        let mut serial = 0;
+        self.asked.send_modify(|all| {
+            all.push(asked);
+            serial = all.len();
+        });
+        serial
+    }
+
+    fn takes_part(&self, model: &str) -> bool {
+        self.scripted.is_empty() || self.scripted.iter().any(|one| one == model)
+    }
 }
 
-async fn models(log: Log) -> Response {
-    let request = "GET /v1/models".to_owned();
-    note(
-        &log,
-        Asked {
-            request,
-            model: String::new(),
-            effort: None,
-            tools: vec![],
-            known: true,
-        },
-    );
+async fn models(server: Server) -> Response {
+    server.note(Asked {
+        request: "GET /v1/models".to_owned(),
+        known: true,
+        ..Asked::default()
+    });
     let model = json!({ "id": "test-model", "object": "model", "created": 1, "owned_by": "test" });
     axum::Json(json!({ "object": "list", "data": [model] })).into_response()
 }
 
-async fn unknown(log: Log, method: Method, uri: Uri) -> Response {
+async fn unknown(server: Server, method: Method, uri: Uri) -> Response {
     let request = format!("{method} {}", uri.path());
     let message = format!("this server does not know {request}");
-    note(
-        &log,
-        Asked {
-            request,
-            model: String::new(),
-            effort: None,
-            tools: vec![],
-            known: false,
-        },
-    );
+    server.note(Asked {
+        request,
+        ..Asked::default()
+    });
     refusal(StatusCode::NOT_FOUND, &message)
 }
 
-async fn chat_completions(log: Log, body: Bytes) -> Response {
-    answer(&log, "POST /v1/chat/completions", &body, &chat::FORMAT).await
+async fn chat_completions(server: Server, body: Bytes) -> Response {
+    answer_openai(&server, "POST /v1/chat/completions", &body, &chat::FORMAT).await
 }
 
-async fn create_response(log: Log, body: Bytes) -> Response {
-    answer(&log, "POST /v1/responses", &body, &responses::FORMAT).await
+async fn create_response(server: Server, body: Bytes) -> Response {
+    answer_openai(&server, "POST /v1/responses", &body, &responses::FORMAT).await
 }
 
-async fn answer(log: &Log, request: &str, body: &[u8], format: &WireFormat) -> Response {
+async fn answer_openai(server: &Shared, request: &str, body: &[u8], format: &WireFormat) -> Response {
     let Ok(body) = serde_json::from_slice::<Value>(body) else {
         return refusal(StatusCode::BAD_REQUEST, "the body is not JSON");
     };
@@ -178,45 +214,112 @@ async fn answer(log: &Log, request: &str, body: &[u8], format: &WireFormat) -> R
         return refusal(StatusCode::BAD_REQUEST, "this server answers with a stream only");
     }
     let model = body["model"].as_str().unwrap_or_default();
-    let ModelCall { turns, tools, effort } = (format.read)(&body);
-    let names = tools.iter().map(|tool| tool.name.clone()).collect();
-    let (request, known) = (request.to_owned(), true);
-    let serial = note(
-        log,
-        Asked {
-            request,
-            model: model.to_owned(),
-            effort,
-            tools: names,
-            known,
-        },
-    );
-    let step = if tools.is_empty() {
+    match answer(server, request, model, &body, format).await {
+        Ok(Answered { serial, step, calls }) => streamed((format.write)(model, serial, &step, &calls), &step),
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn generate_content(server: Server, Path(call): Path<String>, body: Bytes) -> Response {
+    let request = format!("POST /v1beta/models/{call}");
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        return refusal(StatusCode::BAD_REQUEST, "the body is not JSON");
+    };
+    let format = &gemini::FORMAT;
+    let (model, method) = call.split_once(':').unwrap_or((&call, ""));
+    match method {
+        "countTokens" => {
+            server.note(Asked {
+                request,
+                known: true,
+                ..Asked::default()
+            });
+            axum::Json(json!({ "totalTokens": 42 })).into_response()
+        }
+        "generateContent" | "streamGenerateContent" => {
+            match answer(&server, &request, model, &body, format).await {
+                Ok(Answered { serial, step, calls }) if method == "generateContent" => {
+                    axum::Json(gemini::whole(model, serial, &body, &step, &calls)).into_response()
+                }
+                Ok(Answered { serial, step, calls }) => {
+                    streamed((format.write)(model, serial, &step, &calls), &step)
+                }
+                Err(refusal) => *refusal,
+            }
+        }
+        _ => {
+            let message = format!("this server does not know {request}");
+            server.note(Asked {
+                request,
+                ..Asked::default()
+            });
+            refusal(StatusCode::NOT_FOUND, &message)
+        }
+    }
+}
+
+/// What is answered to a call.
+struct Answered {
+    serial: usize,
+    step: Step,
+    calls: Vec<Call>,
+}
+
+/// The step that answers a call, waited for; an error is what it answers instead.
+async fn answer(
+    server: &Shared,
+    request: &str,
+    model: &str,
+    body: &Value,
+    format: &WireFormat,
+) -> Result<Answered, Box<Response>> {
+    let ModelCall { turns, tools, effort } = (format.read)(body);
+    let prompts = turns.iter().filter_map(|turn| match turn {
+        Turn::Prompt(text) => Some(text.clone()),
+        Turn::ToolResult | Turn::Model => None,
+    });
+    let serial = server.note(Asked {
+        request: request.to_owned(),
+        model: model.to_owned(),
+        effort,
+        tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+        prompts: prompts.collect(),
+        known: true,
+    });
+    let step = if tools.is_empty() || !server.takes_part(model) {
         Step::saying("A short title")
     } else {
         choose(&turns)
     };
     tokio::time::sleep(Duration::from_millis(step.wait_ms)).await;
     if let Some(status) = step.status {
-        return step_refusal(status, &step);
+        return Err(Box::new(step_refusal(status, &step)));
     }
-    match step
+    let calls: Result<Vec<Call>, String> = step
         .tools
         .iter()
         .map(|wanted| translate(wanted, &tools))
-        .collect::<Result<Vec<Call>, String>>()
-    {
-        Ok(calls) => streamed((format.write)(model, serial, &step, &calls), step.hang_up),
-        Err(why) => streamed((format.write)(model, serial, &Step::saying(&why), &[]), false),
-    }
+        .collect();
+    Ok(match calls {
+        Ok(calls) => Answered { serial, step, calls },
+        Err(why) => Answered {
+            serial,
+            step: Step::saying(&why),
+            calls: Vec::new(),
+        },
+    })
 }
 
-/// Server-sent events; `hang_up` breaks the connection in their middle.
-fn streamed(mut frames: Vec<Frame>, hang_up: bool) -> Response {
+/// Server-sent events, at the step's pace; its `hang_up` breaks the connection in their middle.
+fn streamed(mut frames: Vec<Frame>, step: &Step) -> Response {
+    let (hang_up, pace) = (step.hang_up, Duration::from_millis(step.pace_ms));
     if hang_up {
         frames.truncate(frames.len().div_ceil(2));
     }
-    let texts = frames.into_iter().map(|Frame { event, data }| {
+    let texts = stream::iter(frames).then(move |Frame { event, data }| async move {
+        if !pace.is_zero() {
+            tokio::time::sleep(pace).await;
+        }
         let event = event.map(|event| format!("event: {event}\n")).unwrap_or_default();
         Ok(format!("{event}data: {data}\n\n"))
     });
@@ -225,7 +328,7 @@ fn streamed(mut frames: Vec<Frame>, hang_up: bool) -> Response {
         tokio::task::yield_now().await;
         Err(io::Error::from(io::ErrorKind::ConnectionAborted))
     });
-    let body = Body::from_stream(stream::iter(texts).chain(broken));
+    let body = Body::from_stream(texts.chain(broken));
     (
         [
             (header::CONTENT_TYPE, "text/event-stream"),

@@ -29,6 +29,8 @@ pub struct Step {
     pub cut: bool,
     /// Milliseconds before it answers.
     pub wait_ms: u64,
+    /// Milliseconds before each piece of the answer.
+    pub pace_ms: u64,
     /// The HTTP status of an error that it answers instead.
     pub status: Option<u16>,
     /// With a `status`: the `Retry-After` header.

@@ -207,3 +207,76 @@ fn the_last_script_counts_and_rounds_are_counted_after_it() {
         "there is no script in the prompt"
     );
 }
+
+#[tokio::test]
+async fn gemini_follows_the_script_as_a_stream_and_at_once() {
+    let server = ModelServer::scripting(&["m"]).await.expect("a port");
+    let schema = json!({ "type": "object", "properties": { "file_path": {}, "content": {} } });
+    let tools =
+        json!([{ "functionDeclarations": [{ "name": "write_file", "parametersJsonSchema": schema }] }]);
+    let ask = json!({ "role": "user", "parts": [{ "text": script().in_prompt() }] });
+    let config = json!({ "thinkingConfig": { "thinkingLevel": "HIGH" } });
+    let body = |contents: Value| json!({ "contents": contents, "tools": tools, "generationConfig": config });
+    let stream = "/v1beta/models/m:streamGenerateContent?alt=sse";
+    let (head, text) = post_body(&server, stream, &body(json!([ask]))).await;
+    assert!(
+        head.starts_with("HTTP/1.1 200") && head.contains("text/event-stream"),
+        "{head}"
+    );
+    let last = events(&text).pop().expect("an event");
+    let candidate = &last["candidates"][0];
+    let call = &candidate["content"]["parts"][0]["functionCall"];
+    assert_eq!(
+        (&call["name"], &call["args"]),
+        (
+            &json!("write_file"),
+            &json!({ "file_path": "/x/a.txt", "content": "hi" })
+        )
+    );
+    assert_eq!(
+        (
+            &candidate["finishReason"],
+            &last["usageMetadata"]["promptTokenCount"]
+        ),
+        (&json!("STOP"), &json!(100))
+    );
+
+    let round = json!([
+        ask,
+        { "role": "model", "parts": [{ "functionCall": {} }] },
+        { "role": "user", "parts": [{ "functionResponse": {} }] },
+    ]);
+    let (_, text) = post_body(&server, "/v1beta/models/m:generateContent", &body(round)).await;
+    assert!(
+        text.contains("All is done") && text.contains("MAX_TOKENS"),
+        "{text}"
+    );
+    let other = "/v1beta/models/other:streamGenerateContent";
+    let (_, text) = post_body(&server, other, &body(json!([ask]))).await;
+    assert!(text.contains("title") && !text.contains("functionCall"), "{text}");
+    let (_, text) = post_body(&server, "/v1beta/models/m:countTokens", &json!({})).await;
+    assert!(text.contains("totalTokens"), "{text}");
+    let (head, _) = post_body(&server, "/v1beta/models/m:embedContent", &json!({})).await;
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+
+    let asked = server.asked();
+    assert_eq!(asked[0].effort.as_deref(), Some("HIGH"));
+    assert!(asked[0].prompts[0].contains("a.txt"), "{asked:?}");
+    let known: Vec<bool> = asked.iter().map(|one| one.known).collect();
+    assert_eq!(known, [true, true, true, true, false]);
+    server.asked_until(|asked| asked.len() == 5).await;
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_found_by_its_bare_name() {
+    let server = ModelServer::start().await.expect("a port");
+    let call = ToolUse::Named {
+        name: "repeat_it".to_owned(),
+        arguments: json!({ "text": "x" }),
+    };
+    let prompt = Script::of([Step::using(call)]).in_prompt();
+    let mut body = chat_body(&json!([{ "role": "user", "content": prompt }]));
+    body["tools"] = json!([{ "type": "function", "function": { "name": "mcp_repeater_repeat_it" } }]);
+    let (_, text) = post_body(&server, "/v1/chat/completions", &body).await;
+    assert!(text.contains("\"name\":\"mcp_repeater_repeat_it\""), "{text}");
+}

@@ -57,7 +57,11 @@ pub(super) fn translate(wanted: &ToolUse, declared: &[DeclaredTool]) -> Result<C
             Ok(call(tool, [(&["command", "cmd"][..], command.as_str())]))
         }
         ToolUse::Named { name, arguments } => {
-            let of_that_name = |tool: &&DeclaredTool| tool.name == *name || bare_name(tool) == name;
+            // Agents put the server's name before that of an MCP tool, each in its own way.
+            let suffix = format!("_{name}");
+            let of_that_name = |tool: &&DeclaredTool| {
+                tool.name == *name || bare_name(tool) == name || tool.name.ends_with(&suffix)
+            };
             let tool = declared
                 .iter()
                 .find(of_that_name)

@@ -1,5 +1,6 @@
 //! Sessions that an earlier engine held (R12).
 
+use serde_json::json;
 use sillage_core::ports::runtime::{FoundSession, MessageFate};
 
 use super::*;
@@ -77,6 +78,25 @@ async fn r12_without_a_message_in_flight_a_session_is_resumed() {
 async fn r12_an_agent_that_only_resumes_does_not_say() {
     let (_, found) = found("sessions: sessions\nagent: { load: false }", true).await;
     assert_eq!(fate(found), MessageFate::Unknown);
+}
+
+/// As Gemini CLI does it: it answers first, and repeats the conversation after.
+#[tokio::test]
+async fn r12_a_conversation_that_is_repeated_after_the_answer_is_heard_out() {
+    let piece = |kind: &str, text: &str| {
+        let update = json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } });
+        let params = json!({ "sessionId": "{{session}}", "update": update });
+        json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
+    };
+    let late = json!([
+        piece("user_message_chunk", "a long story"),
+        piece("agent_message_chunk", "late")
+    ]);
+    let head = format!(
+        "sessions: {{ folder: sessions, keep: when_answered }}\nagent: {{ resume: false }}\nmethods: {{ session/load: {{ after: {late} }} }}"
+    );
+    let (_, found) = found(&head, true).await;
+    assert_eq!(fate(found), MessageFate::Replayed("late".to_owned()));
 }
 
 #[tokio::test]

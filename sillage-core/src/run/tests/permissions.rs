@@ -290,7 +290,7 @@ fn c13_a_session_that_lives_on_elsewhere_is_not_told_an_earlier_answer() {
     let session = run.step(A).unwrap().session().unwrap();
     let (session, opened) = (session.id(), session.opened().unwrap().clone());
     let mut run = Run::replay(world.log.clone()).unwrap();
-    world.input(&mut run, Input::EngineStarted { pid: 2 });
+    world.input(&mut run, Input::EngineStarted { pid: 2, left: vec![] });
     let found = FoundSession {
         opened,
         restarted: false,
