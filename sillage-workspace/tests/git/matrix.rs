@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sillage_core::ports::Workspace;
-use sillage_core::ports::workspace::{Hold, MergeOutcome, Removal, WorkspaceError, Worktree};
+use sillage_core::ports::workspace::{Hold, MergeOutcome, MergeWanted, Removal, WorkspaceError, Worktree};
 use sillage_testkit::workspace_suite::Scene;
 
 use crate::sandbox::{Sandbox, gits};
@@ -228,6 +228,9 @@ async fn tell(program: &Path, moment: Moment) {
     story.called("merge");
     assert!(files.contains(&"README".to_owned()), "{}: {files:?}", story.label);
 
+    story.return_the_conflict(&b, &second, &two.tip).await;
+    story.look_and_check(&repository, &b, &one.tip).await;
+
     let diff = story
         .sandbox
         .workspace
@@ -305,6 +308,68 @@ async fn tell(program: &Path, moment: Moment) {
     );
     if matches!(moment, Moment::Before | Moment::After) {
         control(&story.sandbox);
+    }
+}
+
+impl Story {
+    /// A conflict begun in its worktree, looked at, and given up.
+    async fn return_the_conflict(&mut self, worktree: &Worktree, wish: &MergeWanted, tip: &str) {
+        let begun = self.sandbox.workspace.begin_merge(worktree, wish).await.unwrap();
+        self.called("begin_merge");
+        assert!(
+            begun.files.contains(&"README".to_owned()),
+            "{}: {begun:?}",
+            self.label
+        );
+        let left = self
+            .sandbox
+            .workspace
+            .unresolved(worktree, &begun.files)
+            .await
+            .unwrap();
+        self.called("unresolved");
+        assert!(left.contains(&"README".to_owned()), "{}: {left:?}", self.label);
+        self.sandbox
+            .workspace
+            .abandon_merge(worktree, tip, "r1", "b")
+            .await
+            .unwrap();
+        self.called("abandon_merge");
+        let text = fs::read_to_string(worktree.path.join("README")).unwrap();
+        assert_eq!(text, "changed by b\n", "{}", self.label);
+    }
+
+    /// The person's checkout looked at, a worktree asked after, and a check's folder made and removed.
+    async fn look_and_check(&mut self, repository: &Path, worktree: &Worktree, commit: &str) {
+        self.sandbox.workspace.checkout(repository, &[]).await.unwrap();
+        self.called("checkout");
+        assert_eq!(
+            self.sandbox.workspace.lost(worktree).await.unwrap(),
+            None,
+            "{}",
+            self.label
+        );
+        self.called("lost");
+        let folder = self
+            .sandbox
+            .workspace
+            .check_folder(repository, "r1", commit)
+            .await
+            .unwrap();
+        self.called("check_folder");
+        assert_eq!(
+            fs::read_to_string(folder.join("a.x")).unwrap(),
+            "new\n",
+            "{}",
+            self.label
+        );
+        self.sandbox
+            .workspace
+            .clear_check(repository, "r1")
+            .await
+            .unwrap();
+        self.called("clear_check");
+        assert!(!folder.exists(), "{}", self.label);
     }
 }
 

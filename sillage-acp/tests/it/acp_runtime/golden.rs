@@ -102,7 +102,9 @@ fn words(event: &SessionEventKind) -> Option<String> {
     match event {
         SessionEventKind::Text { text } => Some(format!("text {text}")),
         SessionEventKind::Thought { text } => Some(format!("thought {text}")),
-        SessionEventKind::Tool { id, title, status, .. } => Some(format!("tool {id} {title} {status}")),
+        SessionEventKind::Tool {
+            id, title, status, ..
+        } => Some(format!("tool {id} {title} {status}")),
         SessionEventKind::Plan { entries } => Some(format!("plan {}", entries.join("; "))),
         SessionEventKind::Note { text } => Some(format!("note {text}")),
         _ => None,
