@@ -153,7 +153,8 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).expect("it is ours");
 }
 
-fn runs(pid: u32) -> bool {
+/// Whether the process runs: one that ended and was not reaped does not.
+pub(super) fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
