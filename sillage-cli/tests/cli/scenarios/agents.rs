@@ -128,11 +128,18 @@ impl Cast {
 
 impl Drop for Cast {
     fn drop(&mut self) {
-        for line in self.stage.processes() {
-            let pid = line.split(':').next().and_then(|pid| pid.parse().ok());
-            if let Some(pid) = pid.and_then(Pid::from_raw) {
-                // It may end by itself.
-                let _ = kill_process(pid, Signal::KILL);
+        // One that is about to be killed may have started another.
+        for _ in 0..100 {
+            let left = self.stage.processes();
+            if left.is_empty() {
+                return;
+            }
+            for line in left {
+                let pid = line.split(':').next().and_then(|pid| pid.parse().ok());
+                if let Some(pid) = pid.and_then(Pid::from_raw) {
+                    // It may end by itself.
+                    let _ = kill_process(pid, Signal::KILL);
+                }
             }
         }
     }
@@ -146,7 +153,8 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).expect("it is ours");
 }
 
-fn runs(pid: u32) -> bool {
+/// Whether the process runs: one that ended and was not reaped does not.
+pub(super) fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
