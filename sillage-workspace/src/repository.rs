@@ -296,7 +296,7 @@ impl<'a> Repo<'a> {
         new: &str,
         old: Option<&str>,
     ) -> Result<bool, WorkspaceError> {
-        self.refuse_links(&[reference, &format!("logs/{reference}")])?;
+        self.refuse_links(&[reference.to_owned(), format!("logs/{reference}")])?;
         let zeros = "0".repeat(new.len());
         let call = self
             .refs("update-ref")
@@ -323,10 +323,10 @@ impl<'a> Repo<'a> {
     /// Fails when one of these paths in the git folder, or a folder on its way, is a link: git would write where it
     /// leads. A link that is put there between this look and git's is followed; what git then writes are hashes and
     /// our own name, nothing that the repository chooses.
-    pub(crate) fn refuse_links(&self, within: &[&str]) -> Result<(), WorkspaceError> {
+    pub(crate) fn refuse_links<P: AsRef<Path>>(&self, within: &[P]) -> Result<(), WorkspaceError> {
         for path in within {
             let mut now = self.common.clone();
-            for part in Path::new(path) {
+            for part in path.as_ref() {
                 now.push(part);
                 if std::fs::symlink_metadata(&now).is_ok_and(|found| found.is_symlink()) {
                     let why = "this is a link, and git would write where it leads: remove it, then resume";

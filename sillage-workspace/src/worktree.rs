@@ -111,6 +111,8 @@ impl Repo<'_> {
 
     /// Puts the worktree's head on a branch.
     pub(crate) async fn set_head(&self, admin: &Path, reference: &str) -> Result<(), WorkspaceError> {
+        let part = admin.strip_prefix(&self.common).unwrap_or(admin);
+        self.refuse_links(&[part.join("HEAD"), part.join("logs/HEAD")])?;
         let call = self.head(admin, "symbolic-ref -m sillage").await?;
         let output = locks::past(call.args(["HEAD", reference]), &admin.join("HEAD.lock")).await?;
         match output.code {

@@ -665,9 +665,12 @@ async fn links_in_the_git_folder_are_not_written_through() {
             "logs/refs/heads/sillage/steps/r1/a",
             "logs/refs/heads/sillage",
             "refs/heads/sillage/steps/r1",
+            "worktrees/a/logs/HEAD",
         ] {
             let sandbox = Sandbox::with(program.clone(), &[]);
             let a = sandbox.lease("a").await;
+            // So that the head has to be put back as well.
+            sandbox.git(&a.path, &["switch", "-q", "--detach"]);
             let planted = sandbox.at("repo/.git").join(link);
             let away = sandbox.at("away");
             if planted.is_dir() {
