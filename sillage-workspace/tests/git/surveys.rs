@@ -120,6 +120,12 @@ async fn e16_a_merge_with_changes_of_its_own_is_not_taken_for_nothing() {
     sandbox.git(&worktree.path, &["merge", "-q", "--no-ff", "--no-commit", "main"]);
     commit(&sandbox, &worktree, "evil", "only in the merge\n");
     assert_eq!(content(&sandbox).await, None);
+    // Not either when every other commit was picked.
+    let one = commit(&sandbox, &worktree, "one", "1\n");
+    sandbox.put("repo/README", "went on\n");
+    sandbox.git("repo", &["commit", "-qam", "Went on"]);
+    sandbox.git("repo", &["cherry-pick", &one]);
+    assert_eq!(content(&sandbox).await, None);
 }
 
 /// E20: a repository that was moved is found where it is now, and its worktrees are told as what they became.
