@@ -106,7 +106,7 @@ impl Connection {
     ) -> Self {
         let (outgoing, to_write) = mpsc::channel(OUTGOING_QUEUE);
         let (arrived, incoming) = mpsc::channel(INCOMING_QUEUE);
-        let writer = tokio::spawn(write_frames(input, to_write, arrived.clone(), write_deadline));
+        let writer = tokio::spawn(write_frames(input, to_write, arrived.downgrade(), write_deadline));
         let reader = tokio::spawn(read_frames(agent.to_owned(), output, arrived));
         Self {
             agent: agent.to_owned(),
@@ -186,7 +186,7 @@ impl Drop for Connection {
 async fn write_frames(
     mut input: impl AsyncWrite + Unpin,
     mut frames: mpsc::Receiver<Vec<u8>>,
-    arrived: mpsc::Sender<Arrived>,
+    arrived: mpsc::WeakSender<Arrived>,
     deadline: Duration,
 ) {
     while let Some(frame) = frames.recv().await {
@@ -201,8 +201,11 @@ async fn write_frames(
         };
         // Whoever waits for room is to wait no longer.
         drop(frames);
-        // Nobody listens any more when the conversation is over.
-        let _ = arrived.send((Incoming::Closed(words), None)).await;
+        // Not when all of the output was read already: that has been told. Nobody listens any more when the
+        // conversation is over.
+        if let Some(arrived) = arrived.upgrade() {
+            let _ = arrived.send((Incoming::Closed(words), None)).await;
+        }
         return;
     }
 }

@@ -191,9 +191,11 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_ends_the_run_and_loses_nothing() {
-    let stage = Stage::without_repository(
-        "prompts:\n  - { match: Alpha, steps: [report: { summary: Alpha is done. }] }\n  - { match: Beta, times: always, steps: [touch: \"{{script_dir}}/at_work\", wait_for: \"{{script_dir}}/go\", report: { summary: Beta is done. }] }\n  - { steps: [report: { summary: Beta is done. }] }\n",
-    );
+    // More than a page that is there already could take, and less than the pipe of its output holds.
+    let long = "far too long ".repeat(2_000);
+    let stage = Stage::without_repository(&format!(
+        "prompts:\n  - {{ match: Alpha, steps: [report: {{ summary: Alpha is done. }}] }}\n  - {{ match: Beta, times: always, steps: [touch: \"{{{{script_dir}}}}/at_work\", wait_for: \"{{{{script_dir}}}}/go\", say: {long}, report: {{ summary: Beta is done. }}] }}\n  - {{ steps: [report: {{ summary: Beta is done. }}] }}\n",
+    ));
     let Some(_disk) = SmallDisk::mount(stage.path("data"), "24m") else {
         eprintln!("skipped: mounting a small disk needs a superuser");
         return;

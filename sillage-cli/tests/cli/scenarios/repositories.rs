@@ -174,7 +174,7 @@ fn r20_inside_a_git_folder() {
     refused(
         &stage,
         ".git/task.yaml",
-        "within its git folder: name its working tree",
+        "agents never write in `.git`",
     );
 }
 

@@ -167,7 +167,20 @@ impl Decision<'_> {
             (None, Some(session)) => session.in_flight.is_some(),
             (_, None) => false,
         };
-        if state.is_answering() && concerns {
+        if let (RuntimeError::Lost { words }, None, Phase::Prompted) = (error, message, &state.phase)
+            && concerns
+            && state.conflict().is_some()
+            && !self.is_stopping()
+        {
+            // No message was being answered: it ended before it was told of the conflict, as in `not_sent`.
+            let words = words.clone();
+            self.say(Event::SessionGone {
+                step,
+                session,
+                words: words.clone(),
+            });
+            self.wait_for_backoff(step, words, None, true);
+        } else if state.is_answering() && concerns {
             self.setback(step, error, false);
         } else if matches!(error, RuntimeError::Lost { .. })
             && state.waits_for_its_merge()
