@@ -1,8 +1,11 @@
 //! Running the task's check (W10b): a person's command, in a group of processes of its own that is ended whole.
 //!
-//! It gets no input and the variables that agents get, no key among them. What it writes goes to a file. When the
-//! engine dies, by `kill -9` too, the group ends with it; a process that left the group by `setsid` is not found.
+//! It gets no input and the variables that agents get, no key among them. What it writes goes to a file. Where the
+//! engine has a launcher ([`crate::EngineBuilder::launcher`]), a guardian ends all that the command started, whatever
+//! group or session that is in, with it and with the engine. Without one only its group is ended, and a process that
+//! left the group by `setsid` is not found.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -24,6 +27,9 @@ const SCRIPT: &str = "exec 3<&0 </dev/null\n\
 /// How often the size of the output is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long a guardian may take to end what it guards; it goes on after that, and nobody waits.
+const GUARDIAN_ENDS: Duration = Duration::from_secs(20);
+
 /// What is to be run.
 #[derive(Debug)]
 pub(crate) struct Check {
@@ -31,6 +37,8 @@ pub(crate) struct Check {
     pub(crate) place: CheckPlace,
     pub(crate) output: PathBuf,
     pub(crate) limit: Duration,
+    /// What starts it and guards it; empty: it is started directly.
+    pub(crate) launcher: Vec<OsString>,
 }
 
 /// Makes the folder, runs the command, and tells how it ended. Dropped, it ends the command at once.
@@ -69,19 +77,26 @@ enum Ended {
 async fn command_in(folder: &Path, check: &Check) -> std::io::Result<Ended> {
     fs::create_dir_all(check.output.parent().unwrap_or(&check.output))?;
     let output = File::create(&check.output)?;
-    let mut child = shell(&check.command)
+    let guarded = !check.launcher.is_empty();
+    let piped = cfg!(unix) && !guarded;
+    let mut child = shell(check)
         .env_clear()
         .envs(inherited_environment(std::env::vars_os()))
         .current_dir(folder)
-        .stdin(if cfg!(unix) { Stdio::piped() } else { Stdio::null() })
+        .stdin(if piped { Stdio::piped() } else { Stdio::null() })
         .stderr(output.try_clone()?)
         .stdout(output)
-        .kill_on_drop(true)
+        .kill_on_drop(!guarded)
         .spawn()?;
-    let group = Group::of(&child);
+    let group = Group::of(&child, guarded);
     // The group ends when this closes.
     let alive = child.stdin.take();
     let ended = tokio::time::timeout(check.limit, ended(&mut child, &check.output)).await;
+    if guarded && !matches!(ended, Ok(Ok(Ended::Itself(_)))) {
+        group.end();
+        // A guardian goes when nothing is left to guard.
+        let _ = tokio::time::timeout(GUARDIAN_ENDS, child.wait()).await;
+    }
     // Before the pipe closes: while the process beside the command waits there, the group's number stays the group's.
     drop(group);
     drop(alive);
@@ -101,47 +116,70 @@ async fn ended(child: &mut Child, output: &Path) -> std::io::Result<Ended> {
 }
 
 #[cfg(unix)]
-fn shell(command: &str) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", SCRIPT, "sh", command]).process_group(0);
+fn shell(check: &Check) -> Command {
+    let mut shell = match check.launcher.split_first() {
+        Some((program, words)) => {
+            let mut guardian = Command::new(program);
+            guardian.args(words).args(["sh", "-c", &check.command]);
+            guardian
+        }
+        None => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", SCRIPT, "sh", &check.command]);
+            shell
+        }
+    };
+    shell.process_group(0);
     shell
 }
 
 #[cfg(not(unix))]
-fn shell(command: &str) -> Command {
+fn shell(check: &Check) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]);
+    shell.args(["-c", &check.command]);
     shell
 }
 
-/// Kills the command's group when it is dropped.
+/// Ends the command when it is dropped: by its guardian, else by killing its group.
 struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
+    #[cfg(unix)]
+    guarded: bool,
 }
 
 impl Group {
     #[cfg(unix)]
-    fn of(child: &Child) -> Group {
+    fn of(child: &Child, guarded: bool) -> Group {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
         Group {
             leader: leader.and_then(rustix::process::Pid::from_raw),
+            guarded,
         }
     }
 
     #[cfg(not(unix))]
-    fn of(_child: &Child) -> Group {
+    fn of(_child: &Child, _guarded: bool) -> Group {
         Group {}
+    }
+
+    /// Asks the guardian to end all, or kills the group.
+    fn end(&self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader {
+            use rustix::process::{Signal, kill_process, kill_process_group};
+            // Already gone is as good as ended.
+            let _ = match self.guarded {
+                true => kill_process(leader, Signal::TERM),
+                false => kill_process_group(leader, Signal::KILL),
+            };
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(leader) = self.leader {
-            // Already gone is as good as ended.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
+        self.end();
     }
 }
 
@@ -196,6 +234,7 @@ mod tests {
             place: CheckPlace::Here(folder.to_owned()),
             output: folder.join("own/check.log"),
             limit: Duration::from_secs(60),
+            launcher: Vec::new(),
         }
     }
 

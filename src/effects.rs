@@ -161,6 +161,7 @@ pub(crate) async fn carry_out(
                 place,
                 output,
                 limit,
+                launcher: engine.launcher.to_vec(),
             };
             Some(Input::Checked(check::run(&**workspace, check).await))
         }

@@ -1,5 +1,6 @@
 //! [`Engine`]: launches and resumes runs over a store, a runtime and a workspace.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use futures_util::future::join;
@@ -32,6 +33,7 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     ids: IdsSource,
     left: Arc<[LeftBehind]>,
+    pub(crate) launcher: Arc<[OsString]>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -70,6 +72,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn left_behind(mut self, left: Vec<LeftBehind>) -> Self {
         self.engine.left = left.into();
+        self
+    }
+
+    /// Starts the checks of tasks behind these words, which end all that a check started with it: those of
+    /// `sillage_acp::Options::launcher_words`. Without them only the check's process group is ended.
+    #[must_use]
+    pub fn launcher(mut self, words: Vec<OsString>) -> Self {
+        self.engine.launcher = words.into();
         self
     }
 
@@ -135,6 +145,7 @@ impl Engine {
                 clock: Arc::new(SystemClock),
                 ids,
                 left: Arc::default(),
+                launcher: Arc::default(),
             },
         }
     }

@@ -200,7 +200,13 @@ async fn place(
     workspace: &dyn Workspace,
 ) -> Result<(Option<RunRepository>, Vec<bool>, Vec<String>), LaunchError> {
     let (repository, mut warnings, uncommitted) = repository(folders, workspace).await?;
-    let worktrees = plan_worktrees(task, repository.is_some(), parallel, step_folder)?;
+    let worktrees = plan_worktrees(
+        task,
+        repository.is_some(),
+        !folders.write.is_empty(),
+        parallel,
+        step_folder,
+    )?;
     if worktrees.contains(&true) {
         warnings.extend(left_behind(uncommitted));
     }
@@ -292,6 +298,7 @@ fn parallel(task: Option<NonZeroU32>, program: Option<NonZeroU32>) -> NonZeroU32
 fn plan_worktrees(
     task: &Task,
     in_repository: bool,
+    writes: bool,
     parallel: NonZeroU32,
     folder: &Path,
 ) -> Result<Vec<bool>, LaunchError> {
@@ -301,6 +308,11 @@ fn plan_worktrees(
             .iter()
             .find(|agent| agent.worktree == WorktreeWish::Always);
         return match asking {
+            Some(agent) if !writes => Err(LaunchError::Unsupported(format!(
+                "agent `{}` asks for a worktree, but the task names no folder to write: name one in its `folders`, or \
+                 write `worktree: never`",
+                agent.id
+            ))),
             Some(agent) => Err(LaunchError::NoRepository {
                 agent: agent.id.clone(),
                 folder: folder.to_path_buf(),

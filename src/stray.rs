@@ -93,7 +93,11 @@ pub(crate) async fn end(
             return StraySeen::default();
         }
     };
-    let changed = after.changed_since(&before);
+    let mut changed = after.changed_since(&before);
+    changed.retain(|path| {
+        let path = watch.repository.join(path);
+        !watch.apart.iter().any(|folder| path.starts_with(folder))
+    });
     let is_named = |path: &&PathBuf| named.names(step, &watch.repository.join(path));
     StraySeen {
         named: changed.iter().filter(is_named).cloned().collect(),
@@ -136,6 +140,7 @@ mod tests {
         let watch = CheckoutWatch {
             repository: root.clone(),
             file: folder.path().join("a/checkout.json"),
+            apart: vec![root.join("state")],
         };
         let (named, step) = (Named::default(), StepIndex(2));
         assert_eq!(end(&workspace, &watch, &named, step).await, StraySeen::default());
@@ -144,6 +149,7 @@ mod tests {
         assert_eq!(end(&workspace, &watch, &named, step).await, StraySeen::default());
         workspace.write(&root, "mine", "written\n");
         workspace.write(&root, "new", "new\n");
+        workspace.write(&root, "state/db", "ours\n");
         named.add(step, &[root.join("new"), PathBuf::from("mine")]);
         named.add(StepIndex(3), &[root.join("mine")]);
         let mut expected = StraySeen {

@@ -69,8 +69,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The words before an agent's command.
-    pub(crate) fn launcher_words(&self, limits: Limits) -> Vec<OsString> {
+    /// The words before the command of an agent, or of anything else that is to end whole and with this process; none
+    /// without a launcher.
+    #[must_use]
+    pub fn launcher_words(&self, limits: Limits) -> Vec<OsString> {
         let Some(launcher) = &self.launcher else {
             return Vec::new();
         };

@@ -1,9 +1,11 @@
 //! The store, the runtime and the workspace that commands on runs use.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sillage::acp::launcher::Limits;
 use sillage::acp::leftovers::Leftover;
 use sillage::acp::{AcpRuntime, AgentCommand, Options};
 use sillage::core::ports::store::StoreError;
@@ -25,6 +27,8 @@ pub(crate) struct Adapters {
     pub(crate) runtime: Arc<dyn AgentRuntime>,
     /// What an engine before this one left, and what became of it.
     pub(crate) left: Vec<Leftover>,
+    /// What starts checks, so that they end whole.
+    launcher: Vec<OsString>,
     /// The agents of the settings, as the runtime starts them.
     pub(crate) agents: Vec<AgentCommand>,
 }
@@ -42,13 +46,16 @@ impl Adapters {
         let left = left_behind::end(data)?;
         let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
         let agents = commands(settings)?;
+        let options = options(settings, data)?;
+        let launcher = options.launcher_words(Limits::default());
         Ok(Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(agents.clone(), options(settings, data)?)),
+            runtime: Arc::new(AcpRuntime::new(agents.clone(), options)),
             agents,
             left,
+            launcher,
         })
     }
 
@@ -57,6 +64,7 @@ impl Adapters {
         let (store, runtime) = (Arc::clone(&self.store), Arc::clone(&self.runtime));
         Engine::builder(store, runtime, Arc::clone(&self.workspace))
             .left_behind(left_behind::for_journals(&self.left))
+            .launcher(self.launcher.clone())
             .build()
     }
 }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use sillage_core::ports::workspace::{MergeBegun, MergeWanted, WorkspaceError, Worktree};
 
-use crate::commit::in_conflict;
 use crate::folders::replace;
 use crate::git::{failed, names};
 use crate::repository::{Repo, unsupported};
@@ -214,12 +213,28 @@ impl Repo<'_> {
     }
 }
 
+/// Whether a text holds marks of a conflict as they are written here, or as git writes them for an agent that merges
+/// anew: the label is a commit or a head. Other lines that begin so may be what the file is about.
+fn holds_marks(bytes: &[u8]) -> bool {
+    let label = |line: &[u8]| {
+        let rest = line
+            .strip_prefix(b"<<<<<<< ")
+            .or(line.strip_prefix(b">>>>>>> "))?;
+        let word = rest.split(|byte| byte.is_ascii_whitespace()).next()?;
+        let hash = word.len() >= 40 && word.iter().all(u8::is_ascii_hexdigit);
+        Some(hash || word == b"HEAD" || word == b"MERGE_HEAD" || word.starts_with(b"sillage/"))
+    };
+    bytes
+        .split(|byte| *byte == b'\n')
+        .any(|line| label(line) == Some(true))
+}
+
 /// Those of `files` that are texts with the marks of a conflict.
 fn marked(folder: &Path, files: &[String]) -> Vec<String> {
     let shows = |file: &&String| {
         let path: PathBuf = folder.join(file);
         let regular = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        regular && std::fs::read(&path).is_ok_and(|bytes| !bytes.contains(&0) && in_conflict(&bytes))
+        regular && std::fs::read(&path).is_ok_and(|bytes| !bytes.contains(&0) && holds_marks(&bytes))
     };
     files.iter().filter(shows).cloned().collect()
 }
@@ -238,6 +253,16 @@ fn parse_merged(bytes: &[u8]) -> Option<Merged> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn r17_a_line_that_only_looks_like_a_mark_is_the_files_own() {
+        let hash = "a".repeat(40);
+        assert!(holds_marks(format!("x\n<<<<<<< {hash}\ny\n").as_bytes()));
+        assert!(holds_marks(b">>>>>>> HEAD\n") && holds_marks(b">>>>>>> sillage/r1\n"));
+        assert!(!holds_marks(
+            b"<<<<<<< doc\n=======\n>>>>>>> quoted mail\n<<<<<<<\n"
+        ));
+    }
 
     #[test]
     fn reads_gits_merge_and_writes_its_index() {

@@ -85,9 +85,22 @@ async fn read_discovery(call: Call, folder: &Path) -> Result<Option<Found>, Work
             folder,
             "this is within its git folder: name its working tree",
         )),
-        (_, _) if words.contains("not a git repository (or any") => Ok(None),
+        (_, _) if words.contains("not a git repository (or any") => match with_git_folder(folder) {
+            Some(above) => Err(unsupported(
+                above,
+                "git does not take its `.git` for a repository: mend that (`git status` there tells more), or move \
+                 it away",
+            )),
+            None => Ok(None),
+        },
         (_, _) => Err(output.failure("rev-parse")),
     }
+}
+
+/// The folder, or the nearest above it, that has a `.git`, whatever that is.
+fn with_git_folder(folder: &Path) -> Option<&Path> {
+    let has = |above: &&Path| above.join(".git").symlink_metadata().is_ok();
+    folder.ancestors().find(has)
 }
 
 /// An error that names the repository.

@@ -232,12 +232,16 @@ impl Actor {
         } else {
             Some(facts.title.clone())
         };
+        let mut title = title.unwrap_or_else(|| "a tool call that the agent does not describe".to_owned());
+        // Whoever answers is to see what would be run, and not only what it is called.
+        if let Some(command) = command_of(&params["toolCall"]["rawInput"])
+            && !title.contains(&command)
+        {
+            title = format!("{title}: `{command}`");
+        }
         let request = PermissionRequest {
             id: format!("p{}", self.permissions_asked),
-            title: title.map_or_else(
-                || "a tool call that the agent does not describe".to_owned(),
-                |title| title.chars().take(LONGEST_TITLE).collect(),
-            ),
+            title: title.chars().take(LONGEST_TITLE).collect(),
             kind: facts.kind.clone(),
             paths: facts.paths().into_iter().take(MOST_PATHS).collect(),
             options: translate::permission_options(&params["options"]),
@@ -335,6 +339,20 @@ impl Actor {
     }
 }
 
+/// The command line in the input of a tool call, as agents write it: a text, or its words.
+fn command_of(input: &Value) -> Option<String> {
+    let command = &input["command"];
+    let words = || {
+        let words: Option<Vec<&str>> = command.as_array()?.iter().map(Value::as_str).collect();
+        words.map(|words| words.join(" "))
+    };
+    command
+        .as_str()
+        .map(str::to_owned)
+        .or_else(words)
+        .filter(|command| !command.trim().is_empty())
+}
+
 /// Why a method of the client is refused: what to do instead is for the agent's model to read.
 fn not_offered(method: &str) -> String {
     if method.starts_with("fs/") {
@@ -368,6 +386,22 @@ fn bound_paths(facts: &mut ToolFacts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a5_the_command_of_a_tool_call_is_read_as_agents_write_it() {
+        let of = |input| command_of(&input);
+        assert_eq!(
+            of(serde_json::json!({ "command": "rm -rf /" })).as_deref(),
+            Some("rm -rf /")
+        );
+        assert_eq!(
+            of(serde_json::json!({ "command": ["sh", "-c", "ls"] })).as_deref(),
+            Some("sh -c ls")
+        );
+        assert_eq!(of(serde_json::json!({ "command": [1] })), None);
+        assert_eq!(of(serde_json::json!({ "command": " " })), None);
+        assert_eq!(of(Value::Null), None);
+    }
 
     #[test]
     fn c11_a_tool_call_with_too_many_paths_is_in_no_folder() {

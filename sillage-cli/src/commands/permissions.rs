@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use sillage::Reader;
 use sillage::core::id::Seq;
+use sillage::core::plain;
 use sillage::core::ports::Clock as _;
 use sillage::core::run::{PermissionAnswer, PermissionId, PermissionView};
 use sillage::core::time::human;
@@ -147,23 +148,23 @@ fn tell(open: &[PermissionView], output: &mut Output) -> Result<(), Failure> {
         let id = output.paint(Tone::Strong, &request.id);
         let ago = human(now.since(request.since));
         let kind = match &request.kind {
-            Some(kind) => format!("{}: ", visible(kind)),
+            Some(kind) => format!("{}: ", plain::line(kind)),
             None => String::new(),
         };
         output.line(format_args!(
             "{id}  {} asked {ago} ago\n  {kind}{}",
-            visible(&request.agent),
-            visible(&request.title)
+            plain::line(&request.agent),
+            plain::line(&request.title)
         ))?;
         for path in &request.paths {
-            output.line(format_args!("    {}", visible(&path.to_string_lossy())))?;
+            output.line(format_args!("    {}", plain::line(&path.to_string_lossy())))?;
         }
         let options: Vec<String> = request
             .options
             .iter()
             .map(|option| format!("`{}` ({}, {})", option.id, option.name, option.kind))
             .collect();
-        output.line(format_args!("  options: {}", visible(&options.join(", "))))?;
+        output.line(format_args!("  options: {}", plain::line(&options.join(", "))))?;
     }
     output.line("\nanswer with: sillage permissions allow|deny REQUEST, or answer REQUEST OPTION")?;
     Ok(())

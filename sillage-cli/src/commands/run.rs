@@ -121,6 +121,8 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
             output.line(format_args!("  worktrees  {separate} of {agents}; {merged}"))?;
             tell_who_works_in_the_folder(definition, &own, output)?;
         }
+        None if definition.folders.write.is_empty() => output
+            .line("  repository none: the task names no folder to write, and its agents are to read only")?,
         None => {
             output.line("  repository none: agents work in the folder itself, and nothing is committed")?
         }
@@ -148,7 +150,9 @@ fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) ->
 fn requests(policy: PermissionPolicy) -> &'static str {
     match policy {
         PermissionPolicy::Ask => "you are asked: a key answers here, `sillage permissions` elsewhere",
-        PermissionPolicy::AllowInFolders => "allowed within the folders, refused elsewhere",
+        PermissionPolicy::AllowInFolders => {
+            "allowed within the folders, refused elsewhere; a command where a folder may be written, whatever it does"
+        }
         PermissionPolicy::Deny => "refused, but for reading within the folders",
     }
 }

@@ -134,10 +134,15 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             Tone::Warning,
             format_args!("{} asks a person: {request}", request.agent),
         );
-        output.line(format_args!(
-            "{asks}\n  answer with: sillage permissions allow {}   (or deny)",
-            request.id
-        ))?;
+        output.line(&asks)?;
+        if read.driven.contains(&view.run) {
+            output.line(format_args!(
+                "  answer with: sillage permissions allow {}   (or deny)",
+                request.id
+            ))?;
+        } else {
+            output.line("  it cannot be answered while nobody drives the run; its agent asks again once it is resumed")?;
+        }
     }
     if let Some(check) = &view.check {
         output.line(format_args!("check {}", visible(&check.to_string())))?;

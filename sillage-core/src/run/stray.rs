@@ -77,6 +77,8 @@ pub struct CheckoutWatch {
     pub repository: PathBuf,
     /// A file of the run.
     pub file: PathBuf,
+    /// Folders of ours, which may lie in the working tree: what changes there is no agent's doing.
+    pub apart: Vec<PathBuf>,
 }
 
 impl Run {
@@ -91,6 +93,7 @@ impl Run {
                 .definition
                 .step_files(&self.agent(step).id)
                 .join("checkout.json"),
+            apart: self.definition.policy.closed.clone(),
         })
     }
 

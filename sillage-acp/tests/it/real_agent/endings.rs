@@ -55,22 +55,10 @@ pub(super) async fn killed_at_work(stage: Stage) -> String {
     within(scene.runtime.close(scene.id))
         .await
         .expect("it can be closed");
-    // A command in a group of its own loses its parent with the agent; nobody knows it then but the kernel.
     let left = stage.processes();
-    let pids = left
-        .iter()
-        .filter_map(|process| process.split_once(' ')?.0.parse().ok());
-    pids.filter_map(Pid::from_raw).for_each(|pid| {
-        // It may have ended meanwhile.
-        let _ = kill_process(pid, Signal::KILL);
-    });
-    if left.is_empty() {
-        "told as lost; nothing is left".to_owned()
-    } else {
-        assert!(
-            left.iter().all(|process| process.contains("sleep 86399")),
-            "{left:?}"
-        );
-        "told as lost; the command is left".to_owned()
-    }
+    assert!(
+        left.is_empty(),
+        "the guardian ends what the agent started: {left:?}"
+    );
+    "told as lost; nothing is left".to_owned()
 }

@@ -101,6 +101,14 @@ fn w10b_in_a_folder_without_a_repository_it_runs_there() {
     );
 }
 
+#[test]
+fn w10b_what_a_check_started_ends_with_it_in_whatever_session() {
+    let stage = two("setsid -f sleep 1000; (setsid sh -c 'sleep 1000 & exec env -i sleep 1000' &); exit 0");
+    stage.run().expect(0);
+    eventually("nothing is left", || stage.processes().is_empty());
+    assert_no_trace(&stage);
+}
+
 const STANDS_STILL: &str = "touch STAGE/checking; test -e STAGE/go || { sleep 1000 & sleep 1000; }";
 
 #[test]

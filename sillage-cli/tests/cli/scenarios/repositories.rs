@@ -156,6 +156,11 @@ kinds! {
         stage.write("work/task.yaml", text());
         stage.git(&["init", "--quiet"]);
     };
+    r20_broken: "whose head is broken", Refused("git does not take its `.git` for a repository"), |stage| {
+        init(stage, &[]);
+        stage.commit("Begin");
+        stage.write("work/.git/HEAD", "garbage\n");
+    };
     r20_bare: "bare", Refused("it is bare: clone it"), |stage| {
         stage.write("work/task.yaml", text());
         stage.git(&["init", "--quiet", "--bare"]);
@@ -165,16 +170,27 @@ kinds! {
     };
 }
 
-/// The one kind whose task lies elsewhere.
+/// The one kind whose task lies elsewhere: agents would write in a git folder, which no rule lets them.
 #[test]
 fn r20_inside_a_git_folder() {
     let stage = Stage::without_repository(ALPHA);
     init(&stage, &[]);
     stage.write("work/.git/task.yaml", text());
-    refused(
-        &stage,
-        ".git/task.yaml",
-        "agents never write in `.git`",
+    let run = stage.start(&["run", ".git/task.yaml", "--json", "--yes"]).wait();
+    let told = run.expect(2).outcome();
+    let message = told["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("agents never write in `.git`"), "{message}");
+    let check = stage.start(&["check", ".git/task.yaml", "--json"]).wait();
+    let checked = check.expect(0).json();
+    let warnings = checked["warnings"].to_string();
+    assert!(
+        warnings.contains("within its git folder: name its working tree"),
+        "{warnings}"
+    );
+    assert_eq!(
+        (stage.record().len(), stage.logs().len()),
+        (0, 0),
+        "something was started"
     );
 }
 

@@ -132,12 +132,30 @@ impl Running {
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
+        // What it says may be more than a pipe holds.
+        let child = self.child();
+        let (stdout, stderr) = (drained(child.stdout.take()), drained(child.stderr.take()));
         eventually("the program's end", || {
             self.child().try_wait().expect("it is ours").is_some()
         });
-        let child = self.child.take().expect("not waited for yet");
-        ended(child.wait_with_output().expect("it ended"))
+        let mut child = self.child.take().expect("not waited for yet");
+        ended(std::process::Output {
+            status: child.wait().expect("it ended"),
+            stdout: stdout.join().expect("it was read"),
+            stderr: stderr.join().expect("it was read"),
+        })
     }
+}
+
+/// Reads a pipe to its end.
+fn drained(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).expect("a pipe");
+        }
+        bytes
+    })
 }
 
 impl Drop for Running {
