@@ -6,6 +6,7 @@
 )]
 
 mod documents;
+mod faults;
 mod imports;
 mod licences;
 mod lints;

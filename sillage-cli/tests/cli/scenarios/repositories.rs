@@ -156,11 +156,6 @@ kinds! {
         stage.write("work/task.yaml", text());
         stage.git(&["init", "--quiet"]);
     };
-    r20_broken: "whose head is broken", Refused("git does not take its `.git` for a repository"), |stage| {
-        init(stage, &[]);
-        stage.commit("Begin");
-        stage.write("work/.git/HEAD", "garbage\n");
-    };
     r20_bare: "bare", Refused("it is bare: clone it"), |stage| {
         stage.write("work/task.yaml", text());
         stage.git(&["init", "--quiet", "--bare"]);
@@ -168,6 +163,21 @@ kinds! {
     r20_none: "none", Refused("in no git repository: run `git init`"), |stage| {
         stage.write("work/task.yaml", text());
     };
+}
+
+/// The one kind that nothing can be committed in.
+#[test]
+fn r20_broken() {
+    let stage = Stage::without_repository(ALPHA);
+    init(&stage, &[]);
+    task(&stage);
+    stage.commit("Begin");
+    stage.write("work/.git/HEAD", "garbage\n");
+    refused(
+        &stage,
+        "task.yaml",
+        "git does not take its `.git` for a repository",
+    );
 }
 
 /// The one kind whose task lies elsewhere: agents would write in a git folder, which no rule lets them.
@@ -183,10 +193,7 @@ fn r20_inside_a_git_folder() {
     let check = stage.start(&["check", ".git/task.yaml", "--json"]).wait();
     let checked = check.expect(0).json();
     let warnings = checked["warnings"].to_string();
-    assert!(
-        warnings.contains("within its git folder: name its working tree"),
-        "{warnings}"
-    );
+    assert!(warnings.contains("agents never write in `.git`"), "{warnings}");
     assert_eq!(
         (stage.record().len(), stage.logs().len()),
         (0, 0),
@@ -220,6 +227,7 @@ fn the_page_on_repositories_and_the_tests_agree() {
         })
         .collect();
     tried.insert("inside a git folder".to_owned(), "refused".to_owned());
+    tried.insert("whose head is broken".to_owned(), "refused".to_owned());
     assert_eq!(told, tried);
 }
 

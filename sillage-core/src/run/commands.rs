@@ -1,0 +1,133 @@
+//! Believing what a person asked of the run as a whole, and that another engine took it up.
+
+use super::step::{Next, Phase, StepSession};
+use super::{Run, Stage};
+use crate::id::StepIndex;
+use crate::time::Timestamp;
+
+impl Run {
+    pub(super) fn engine_started(&mut self, at: Timestamp) {
+        // What passed between the last event and now was nobody's work.
+        let stopped_working = self.updated;
+        for position in 0..self.steps.len() {
+            let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let held_up =
+                self.steps[position].is_answering() && self.steps[position].phase != Phase::Prompted;
+            self.forget_permissions(step);
+            let state = &mut self.steps[position];
+            let Some(session) = state.session.as_deref_mut() else {
+                continue;
+            };
+            session.attached = false;
+            match state.phase {
+                Phase::Prompted => {
+                    self.leave(step, stopped_working);
+                    self.enter(step, Phase::Finding, at);
+                }
+                // It holds no place to look for its session in.
+                Phase::Ready | Phase::Asking(_) if held_up => {
+                    self.leave(step, stopped_working);
+                    self.step_mut(step).next = Next::Find;
+                    self.enter(step, Phase::Ready, at);
+                }
+                // Whether it was opened is not known: it is looked for, so that its identifier starts nothing twice.
+                Phase::Opening => self.pass_to(step, Phase::Finding, at),
+                Phase::Pending
+                | Phase::Ready
+                | Phase::Leasing
+                | Phase::Restarting
+                | Phase::Finding
+                | Phase::Verifying
+                | Phase::Waiting(_)
+                | Phase::Asking(_)
+                | Phase::Closing(_)
+                | Phase::Committing(_)
+                | Phase::BeginningMerge(_)
+                | Phase::Inspecting(_)
+                | Phase::Abandoning(_)
+                | Phase::MergeQueued(_)
+                | Phase::Merging(_)
+                | Phase::Ended(_) => {
+                    if state.next == Next::Open {
+                        state.next = Next::Find;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn stop_asked(&mut self, forced: bool, at: Timestamp) {
+        let since = match self.stage {
+            Stage::Stopping { since, .. } => since,
+            Stage::Running | Stage::Ended(_) => at,
+        };
+        self.stage = Stage::Stopping { since, forced };
+        self.stop_check();
+        for step in self.live.values().copied().collect::<Vec<_>>() {
+            self.drop_answers(step);
+            // It has a message to be cancelled.
+            if self.steps[step.position()].is_answering() && self.steps[step.position()].phase == Phase::Ready
+            {
+                self.pass_to(step, Phase::Asking(at), at);
+            }
+            self.want_cancel(step);
+        }
+    }
+
+    /// Steps that did not succeed are pending again (R12); those cancelled look for their session first.
+    pub(super) fn resume_asked(&mut self, at: Timestamp) {
+        self.stage = Stage::Running;
+        self.engine_started(at);
+        let again: Vec<StepIndex> = (0..self.steps.len())
+            .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
+            .filter(|step| {
+                let state = &self.steps[step.position()];
+                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow()
+            })
+            .collect();
+        self.check_again(!again.is_empty());
+        for step in again {
+            self.leave(step, at);
+            let state = self.step_mut(step);
+            let has_session = state.session.as_deref().is_some_and(|s| s.opened.is_some());
+            state.ended = None;
+            state.report = None;
+            state.tries = 0;
+            state.next = match has_session {
+                true => Next::Continue,
+                false if state.worktree().is_some() => Next::Restart,
+                false if state.work.is_some() => Next::Lease,
+                false => Next::Begin,
+            };
+            match state
+                .session
+                .as_deref()
+                .map(StepSession::id)
+                .filter(|_| has_session)
+            {
+                Some(session) => {
+                    self.live.insert(session, step);
+                }
+                None => {
+                    state.corrections = 0;
+                    if let Some(work) = state.work.as_deref_mut() {
+                        work.conflict_returns = 0;
+                    }
+                    self.drop_session(step);
+                }
+            }
+        }
+        for node in 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX) {
+            let parents = self.graph.parents(node);
+            let unmet = parents
+                .iter()
+                .filter(|p| !self.steps[**p as usize].lets_follow())
+                .count();
+            let state = &mut self.steps[node as usize];
+            state.unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
+            if state.phase == Phase::Pending && unmet == 0 {
+                self.enter(StepIndex(node), Phase::Ready, at);
+            }
+        }
+    }
+}

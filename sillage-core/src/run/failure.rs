@@ -1,0 +1,75 @@
+//! Why steps fail, and what they wait for.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The class.
+    pub class: FailureClass,
+    /// The words of whoever said so, for people.
+    pub words: String,
+}
+
+/// Classes of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The report was refused too often (W17).
+    ReportRefused,
+    /// The working time was used up (R11).
+    TimedOut,
+    /// A permanent error of the provider or the agent (R9).
+    Permanent,
+    /// The provider answered that an identifier came before with another request: a defect (R6).
+    Conflict,
+    /// The agent's process or session ended while it was answering.
+    AgentLost,
+    /// The step's worktree is gone.
+    WorktreeLost,
+    /// A worktree, commit or merge could not be made.
+    Workspace,
+    /// Too many temporary errors in a row.
+    Attempts,
+}
+
+impl FailureClass {
+    /// What it is called, for people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            FailureClass::ReportRefused => "report refused",
+            FailureClass::TimedOut => "timed out",
+            FailureClass::Permanent => "permanent error",
+            FailureClass::Conflict => "identifier conflict",
+            FailureClass::AgentLost => "agent lost",
+            FailureClass::WorktreeLost => "worktree lost",
+            FailureClass::Workspace => "workspace error",
+            FailureClass::Attempts => "too many attempts",
+        }
+    }
+}
+
+/// What a step waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitCause {
+    /// A temporary error to pass.
+    Backoff,
+    /// A quota to be given back.
+    Quota,
+    /// Someone to sign in.
+    SignIn,
+}
+
+impl WaitCause {
+    /// What it is called.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            WaitCause::Backoff => "backoff",
+            WaitCause::Quota => "quota",
+            WaitCause::SignIn => "sign-in",
+        }
+    }
+}
