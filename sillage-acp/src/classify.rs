@@ -26,7 +26,7 @@ const QUOTA: [&str; 10] = [
 ];
 
 /// Marks of a failure that passes.
-const TEMPORARY: [&str; 16] = [
+const TEMPORARY: [&str; 18] = [
     "overloaded",
     "unavailable",
     "bad gateway",
@@ -43,6 +43,8 @@ const TEMPORARY: [&str; 16] = [
     "socket hang up",
     "fetch failed",
     "stream disconnected",
+    "high demand",
+    "temporary error",
 ];
 
 /// Marks of a missing or expired sign-in.
@@ -176,6 +178,11 @@ mod tests {
             ),
             class(-32603, "Internal error", json!({"status": 503})),
             class(-32603, "connect ECONNREFUSED 127.0.0.1:9", Value::Null),
+            class(
+                -32603,
+                "We’re currently experiencing high demand, which may cause temporary errors.",
+                Value::Null,
+            ),
         ];
         for error in temporary {
             assert!(matches!(error, RuntimeError::Temporary { .. }), "{error:?}");
