@@ -78,7 +78,8 @@ impl Run {
                 let state = self.session_mut(*step, *session)?;
                 state.opened = Some(opened.clone());
                 state.attached = true;
-                self.step_mut(*step).tries = 0;
+                // Only an answer ends a series of failures: an agent that opens sessions and never answers is not to be
+                // asked for ever at the first pace (R7).
             }
             Event::SessionFound {
                 step,

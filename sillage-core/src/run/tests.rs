@@ -184,7 +184,15 @@ fn r11_a_session_that_ends_while_its_step_waits_is_replaced_once_the_wait_is_ove
             words: "silent for 30m00s".to_owned(),
             retry_after: None,
         };
-        world.script("a", [Reply::Error(silent), Reply::text(&report("complete"))]);
+        // Silent in its first session, and again in the one that takes its place.
+        world.script(
+            "a",
+            [
+                Reply::Error(silent.clone()),
+                Reply::Error(silent),
+                Reply::text(&report("complete")),
+            ],
+        );
         let start = world.now;
         let mut run = world.start();
         world.settle(&mut run);
@@ -206,7 +214,12 @@ fn r11_a_session_that_ends_while_its_step_waits_is_replaced_once_the_wait_is_ove
         assert_eq!(run.step(StepIndex(0)).unwrap().word(), "waiting");
         let run = world.go_on(run);
         assert_eq!(run.end(), Some(RunEnd::Complete));
-        assert_eq!(world.now.since(start), Duration::from_secs(30), "the wait stands");
+        let waited = Duration::from_secs(30 + 60);
+        assert_eq!(
+            world.now.since(start),
+            waited,
+            "the wait stands, and a new session does not begin the series anew"
+        );
         assert_eq!(world.sessions_opened, 2);
         assert!(world.open.is_empty(), "no session is left");
         let told = |is: fn(&Event) -> bool| world.log.iter().filter(|fact| is(&fact.event)).count();
