@@ -194,6 +194,13 @@ fn result(check: &Check, ended: Ended) -> CheckResult {
         }
     };
     let (output, written) = tail(&check.output).unwrap_or_default();
+    if written > CHECK_OUTPUT {
+        // Between two looks much can be written.
+        let cut = File::options().write(true).open(&check.output);
+        if let Err(error) = cut.and_then(|file| file.set_len(CHECK_OUTPUT)) {
+            tracing::warn!(file = %check.output.display(), %error, "a check's output could not be cut");
+        }
+    }
     CheckResult {
         passed: code == Some(0),
         code,

@@ -73,7 +73,47 @@ impl Repo<'_> {
                 all.push(self.survey_one(entry, &integration).await?);
             }
         }
+        for path in self.unlisted(&listed) {
+            all.push(self.survey_unlisted(path)?);
+        }
         Ok(all)
+    }
+
+    /// Folders of worktrees that git lists no more, because its entry was deleted or the worktree's `.git` was moved:
+    /// what they hold is still there.
+    fn unlisted(&self, listed: &[Listed]) -> Vec<PathBuf> {
+        let known: HashSet<&Path> = listed.iter().map(|entry| entry.path.as_path()).collect();
+        let folders = |folder: &Path| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let steps = folders(&self.folders.worktrees)
+            .into_iter()
+            .flat_map(|run| folders(&run));
+        let mut unlisted: Vec<PathBuf> = steps.filter(|step| !known.contains(step.as_path())).collect();
+        unlisted.sort();
+        unlisted
+    }
+
+    fn survey_unlisted(&self, path: PathBuf) -> Result<Surveyed, WorkspaceError> {
+        let (run, step) = self.owner(&path)?;
+        let why = "git does not list it any more; look at what is in it, then delete the folder yourself";
+        Ok(Surveyed {
+            run,
+            step,
+            // Nothing tells what of it is kept elsewhere: we do not remove it.
+            worktree: None,
+            repository: self.root.clone(),
+            present: true,
+            branch: None,
+            held_by: vec![Hold::Changed(why.to_owned())],
+            processes: Vec::new(),
+            content: None,
+            disk_bytes: 0,
+            made: None,
+            path,
+        })
     }
 
     async fn survey_one(

@@ -36,6 +36,22 @@ fn in_main(sign: Sign) -> Option<Content> {
 }
 
 #[tokio::test]
+async fn e21_a_worktree_whose_entry_was_deleted_is_still_told() {
+    let sandbox = Sandbox::newest();
+    let worktree = sandbox.lease("a").await;
+    sandbox.write(&worktree.path, "precious", "x\n");
+    let admin = sandbox.git(&worktree.path, &["rev-parse", "--absolute-git-dir"]);
+    std::fs::remove_dir_all(admin.trim()).unwrap();
+    let told = survey(&sandbox).await.remove(0);
+    assert_eq!(
+        (told.run.as_str(), told.step.as_str(), told.worktree),
+        ("r1", "a", None)
+    );
+    assert!(matches!(&told.held_by[..], [Hold::Changed(why)] if why.contains("git does not list it")));
+    assert!(told.present && told.disk_bytes > 0 && worktree.path.join("precious").exists());
+}
+
+#[tokio::test]
 async fn a_survey_tells_where_what_and_since_when() {
     let sandbox = Sandbox::newest();
     let worktree = sandbox.lease("a").await;
