@@ -128,7 +128,9 @@ impl<'a> Held<'a> {
 impl<'a> Left<'a> {
     /// A worktree as it stands at `now`.
     pub(crate) fn of(left: &'a Surveyed, now: Timestamp) -> Left<'a> {
-        let unmerged = left.held_by.iter().any(|hold| matches!(hold, Hold::Commits(_)));
+        // Of what is not as it was made nothing is known.
+        let unmerged = |hold: &Hold| matches!(hold, Hold::Commits(_) | Hold::Changed(_));
+        let unmerged = left.held_by.iter().any(unmerged);
         let merged = match (unmerged, &left.content) {
             (false, _) => "yes",
             (true, Some(_)) => "by_content",

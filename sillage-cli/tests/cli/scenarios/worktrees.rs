@@ -374,9 +374,9 @@ fn g11_the_cleaner_removes_only_what_git_lists_and_lies_in_its_folder() {
     assert_eq!(cleaned["removed"][0]["path"], ours.to_string_lossy().as_ref());
     assert!(!ours.exists() && stray.join("file").is_file() && theirs.is_dir());
     assert_eq!(stage.worktrees(), std::slice::from_ref(&theirs));
-    for path in [&stray, &theirs, &stage.path("work")] {
+    for (path, code) in [(&stray, 1), (&theirs, 2), (&stage.path("work"), 2)] {
         let path = path.to_string_lossy().into_owned();
-        answer(&stage, 2, &["worktrees", "remove", &path, "--force"]);
+        answer(&stage, code, &["worktrees", "remove", &path, "--force"]);
     }
     assert!(stray.is_dir() && theirs.is_dir());
     // What was removed is in the trash, and goes after its days by whoever comes next.
