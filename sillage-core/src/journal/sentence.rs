@@ -346,7 +346,7 @@ fn committed(work: &Committed) -> String {
 }
 
 fn reason(failure: &Failure) -> String {
-    format!("{}: {}", failure.class.word(), failure.words)
+    failure.to_string()
 }
 
 fn ended(run: &Run, step: StepIndex, end: &StepEnd) -> String {

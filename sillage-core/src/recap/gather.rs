@@ -233,7 +233,7 @@ fn failed_check(run: &Run) -> Option<String> {
 /// Why a step is not complete.
 fn why(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
-        return Some(format!("{}: {}", failure.class.word(), failure.words));
+        return Some(failure.to_string());
     }
     if let Some(because) = &step.not_run_because {
         return Some(format!("because of {because}"));

@@ -181,7 +181,7 @@ fn reported(page: &mut Page, report: &Report) {
 /// What stopped the step, in words.
 pub(super) fn stopped_by(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
-        Some(format!("{}: {}", failure.class.word(), failure.words))
+        Some(failure.to_string())
     } else if let Some(because) = &step.not_run_because {
         Some(format!("not run because of {because}"))
     } else {

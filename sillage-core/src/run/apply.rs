@@ -38,7 +38,10 @@ impl Run {
             Event::EngineStarted { .. } => self.engine_started(at),
             Event::StopAsked { forced } => self.stop_asked(*forced, at),
             Event::ResumeAsked => self.resume_asked(at),
-            Event::RunEnded { end } => self.stage = Stage::Ended(*end),
+            Event::RunEnded { end } => {
+                self.stage = Stage::Ended(*end);
+                self.leave_the_checks_folder();
+            }
             Event::StepStarted { step } => self.step_started(*step, at)?,
             Event::WorktreePlanned { step, branch, base } => {
                 self.step_mut(*step).work_mut().planned = Some((branch.clone(), base.clone()));
@@ -385,6 +388,20 @@ impl Run {
             if state.worktree().is_some() && state.work.as_deref().is_some_and(|w| !w.removed) {
                 self.removing += 1;
                 self.outbox.want(EffectKey::Remove(step));
+            }
+        }
+    }
+
+    /// Worktrees that were to go stay for now: a run that stops begins nothing more, and whoever cleans sees to them.
+    pub(super) fn keep_worktrees(&mut self) {
+        if self.removing == 0 {
+            return;
+        }
+        self.removing = 0;
+        for position in 0..self.steps.len() {
+            let key = EffectKey::Remove(StepIndex(u32::try_from(position).unwrap_or(u32::MAX)));
+            if self.outbox.contains(&key) {
+                self.outbox.drop_key(key);
             }
         }
     }

@@ -215,6 +215,14 @@ impl Run {
         }
     }
 
+    /// A run that was forced to stop does not wait for the check's folder: the next check replaces it, and whoever cleans
+    /// removes it.
+    pub(super) fn leave_the_checks_folder(&mut self) {
+        if self.outbox.contains(&EffectKey::ClearCheck) {
+            self.check_cleared();
+        }
+    }
+
     pub(super) fn check_cleared(&mut self) {
         self.outbox.drop_key(EffectKey::ClearCheck);
         self.check.stage = match self.check.result {

@@ -63,6 +63,7 @@ impl Run {
         };
         self.stage = Stage::Stopping { since, forced };
         self.stop_check();
+        self.keep_worktrees();
         for step in self.live.values().copied().collect::<Vec<_>>() {
             self.drop_answers(step);
             // It has a message to be cancelled.

@@ -1,5 +1,7 @@
 //! Why steps fail, and what they wait for.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Why a step failed.
@@ -9,6 +11,17 @@ pub struct Failure {
     pub class: FailureClass,
     /// The words of whoever said so, for people.
     pub words: String,
+}
+
+/// E.g. `timed out: after 10m`. Words that begin with the class do not have it before them again.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (class, words) = (self.class.word(), &self.words);
+        match words.starts_with(class) {
+            true => f.write_str(words),
+            false => write!(f, "{class}: {words}"),
+        }
+    }
 }
 
 /// Classes of failure.

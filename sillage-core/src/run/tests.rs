@@ -233,6 +233,22 @@ fn r11_a_session_that_ends_while_its_step_waits_is_replaced_once_the_wait_is_ove
 }
 
 #[test]
+fn r4_a_stop_while_worktrees_go_leaves_nothing_to_be_done() {
+    let definition = || task(&["a"], &[]).with_repository();
+    let mut whole = World::new(definition());
+    whole.run_to_end();
+    let goes = |fact: &Recorded| matches!(fact.event, Event::WorktreeRemoved { .. });
+    let length = whole.log.iter().position(goes).unwrap();
+    let mut world = World::new(definition());
+    let mut run = world.run_until(length);
+    assert!(!run.outbox().is_empty(), "its worktree is to go");
+    world.input(&mut run, Input::Command(Command::Stop));
+    let run = world.go_on(run);
+    assert_eq!(run.end(), Some(RunEnd::Stopped));
+    assert!(run.outbox().is_empty());
+}
+
+#[test]
 fn r11_max_duration_fails_the_step_and_commits_what_it_left() {
     let mut definition = task(&["a"], &[]).with_repository();
     Arc::get_mut(&mut definition.task).unwrap().agents[0].max_duration = Some(Duration::from_secs(600));

@@ -134,6 +134,7 @@ fn r4_a_forced_stop_does_not_wait_for_the_checks_folder() {
     world.input(&mut run, Input::Command(Command::Stop));
     world.input(&mut run, Input::Command(Command::Stop));
     assert_eq!(run.end(), Some(RunEnd::Stopped));
+    assert!(run.outbox().is_empty(), "nothing is left to be done");
     let run = world.resume(run);
     assert_eq!(run.end(), Some(RunEnd::Complete));
 }
