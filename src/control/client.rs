@@ -238,11 +238,10 @@ impl ControlClient {
 }
 
 fn unexpected(answer: &Answer) -> ReadError {
-    let words: String = format!("{answer:?} was not asked for")
-        .chars()
-        .take(200)
-        .collect();
-    ControlError::Foreign(words).into()
+    // As it came over the wire, but for its length.
+    let told = serde_json::to_string(answer).unwrap_or_default();
+    let told: String = told.chars().take(200).collect();
+    ControlError::Foreign(format!("{told} was not asked for")).into()
 }
 
 /// The answers to one request.

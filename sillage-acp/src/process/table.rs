@@ -68,6 +68,10 @@ pub(crate) struct Entry {
     pub(crate) start: u64,
     /// Ended, and not reaped by its parent yet.
     pub(crate) dead: bool,
+    /// Clock ticks that it computed itself.
+    pub(crate) own_ticks: u64,
+    /// Clock ticks of those of its children that ended and that it waited for.
+    pub(crate) waited_ticks: u64,
 }
 
 impl Entry {
@@ -99,13 +103,18 @@ pub(crate) fn read_process(pid: u32) -> Option<Entry> {
 fn parse_stat(pid: u32, stat: &str) -> Option<Entry> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    // The first of them is the manual's field 3, `state`.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let small = |number| u32::try_from(field(number)?).ok();
     Some(Entry {
         pid,
         dead: matches!(*fields.first()?, "Z" | "X"),
-        parent: fields.get(1)?.parse().ok()?,
-        group: fields.get(2)?.parse().ok()?,
-        session: fields.get(3)?.parse().ok()?,
-        start: fields.get(19)?.parse().ok()?,
+        parent: small(4)?,
+        group: small(5)?,
+        session: small(6)?,
+        start: field(22)?,
+        own_ticks: field(14)? + field(15)?,
+        waited_ticks: field(16)? + field(17)?,
     })
 }
 
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_process_table_is_read_whatever_a_command_is_called() {
-        let stat = "7 (a) b (c) Z 3 5 6 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        let stat = "7 (a) b (c) Z 3 5 6 0 -1 4194304 1 2 3 4 11 22 33 44 20 0 1 0 4242 0 0";
         let entry = Entry {
             pid: 7,
             parent: 3,
@@ -159,12 +168,15 @@ mod tests {
             session: 6,
             start: 4242,
             dead: true,
+            own_ticks: 33,
+            waited_ticks: 77,
         };
         assert_eq!(parse_stat(7, stat), Some(entry));
         assert_eq!(parse_stat(7, "7 (a"), None);
         let own = read_process(std::process::id()).unwrap();
         assert!(!own.dead && own.start > 0);
-        assert!(processes().contains(&own));
+        // Its times go on.
+        assert!(processes().iter().any(|one| one.identity() == own.identity()));
     }
 
     #[test]
@@ -203,6 +215,8 @@ mod tests {
             session: pid,
             start: 1,
             dead: false,
+            own_ticks: 0,
+            waited_ticks: 0,
         };
         let all = [entry(2, 9), entry(9, 5), entry(5, 1), entry(7, 1)];
         let found: Vec<u32> = descendants(&all, &HashSet::from([5]))

@@ -271,6 +271,8 @@ mod tests {
             session,
             start: u64::from(pid),
             dead: false,
+            own_ticks: 0,
+            waited_ticks: 0,
         }
     }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use crate::process::table::{self, Entry};
+
 /// Clock ticks in a second as the kernel tells them (`USER_HZ`): 100 on every machine that Rust's Linux targets name.
 #[cfg(target_os = "linux")]
 const TICKS: u64 = 100;
@@ -10,14 +13,9 @@ const TICKS: u64 = 100;
 /// and without the leader's own. None where it cannot be told.
 #[cfg(target_os = "linux")]
 pub(super) fn computed(leader: u32) -> Option<Duration> {
-    let all: Vec<Entry> = std::fs::read_dir("/proc")
-        .ok()?
-        .filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            // It may end while it is looked at.
-            Entry::read(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-        })
-        .collect();
+    let all = table::processes();
+    // Where even we are not to be seen, nobody is.
+    all.iter().find(|one| one.pid == std::process::id())?;
     let ticks = sum(&all, leader);
     Some(Duration::from_millis(ticks.saturating_mul(1000) / TICKS))
 }
@@ -27,53 +25,12 @@ pub(super) fn computed(_: u32) -> Option<Duration> {
     None
 }
 
-/// A process, its times in clock ticks.
-#[cfg(target_os = "linux")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    pid: u32,
-    parent: u32,
-    group: u32,
-    own: u64,
-    /// Of children that it waited for.
-    waited: u64,
-}
-
-#[cfg(target_os = "linux")]
-impl Entry {
-    fn read(stat: &str) -> Option<Self> {
-        // The name may hold blanks and brackets.
-        let (pid, rest) = (stat.split_once(' ')?.0, stat.rsplit_once(") ")?.1);
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // The first of them is field 3, `state`.
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let small = |number| u32::try_from(field(number)?).ok();
-        Some(Self {
-            pid: pid.parse().ok()?,
-            parent: small(4)?,
-            group: small(5)?,
-            own: field(14)? + field(15)?,
-            waited: field(16)? + field(17)?,
-        })
-    }
-}
-
 #[cfg(target_os = "linux")]
 fn sum(all: &[Entry], leader: u32) -> u64 {
-    let mut family = std::collections::HashSet::from([leader]);
-    loop {
-        let before = family.len();
-        let kin = all
-            .iter()
-            .filter(|one| one.group == leader || family.contains(&one.parent));
-        let kin: Vec<u32> = kin.map(|one| one.pid).collect();
-        family.extend(kin);
-        if family.len() == before {
-            break;
-        }
-    }
-    let time = |one: &Entry| one.waited + if one.pid == leader { 0 } else { one.own };
-    all.iter().filter(|one| family.contains(&one.pid)).map(time).sum()
+    let group = all.iter().filter(|one| one.group == leader).map(|one| one.pid);
+    let roots = group.chain([leader]).collect();
+    let time = |one: &Entry| one.waited_ticks + if one.pid == leader { 0 } else { one.own_ticks };
+    table::descendants(all, &roots).into_iter().map(time).sum()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -81,28 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r11_times_are_read_whatever_the_name_of_the_program() {
-        let stat = "42 (a) b (c) S 7 40 40 0 -1 4194304 1 2 3 4 11 22 33 44 20 0 1 0 5 6 7";
-        let expected = Entry {
-            pid: 42,
-            parent: 7,
-            group: 40,
-            own: 33,
-            waited: 77,
-        };
-        assert_eq!(Entry::read(stat), Some(expected));
-        assert_eq!(Entry::read("42 (a) Z"), None);
-        assert!(computed(std::process::id()).is_some());
-    }
-
-    #[test]
     fn r11_children_count_wherever_they_went_and_the_leader_does_not() {
-        let entry = |pid, parent, group, own, waited| Entry {
+        let entry = |pid, parent, group, own_ticks, waited_ticks| Entry {
             pid,
             parent,
             group,
-            own,
-            waited,
+            session: group,
+            start: 0,
+            dead: false,
+            own_ticks,
+            waited_ticks,
         };
         let all = [
             entry(8, 12, 12, 1, 0), // below a child, with a lower number
@@ -112,5 +57,6 @@ mod tests {
             entry(20, 5, 20, 900_000, 900_000),
         ];
         assert_eq!(sum(&all, 10), 54_321);
+        assert!(computed(std::process::id()).is_some());
     }
 }

@@ -131,18 +131,11 @@ impl Decision<'_> {
             return;
         };
         if state.phase == Phase::Prompted && state.session.as_deref().is_some_and(|s| s.answers(message)) {
-            if matches!(error, RuntimeError::Lost { .. }) && state.conflict().is_some() && !self.is_stopping()
-            {
-                // It ended while it had nothing to do: it is looked for, and told once it is found.
-                let words = error.to_string();
-                self.say(Event::SessionGone {
-                    step,
-                    session,
-                    words: words.clone(),
-                });
-                return self.wait_for_backoff(step, words, None, true);
+            if self.left_before_its_conflict(step, error) {
+                self.look_for_it_later(step, session, error);
+            } else {
+                self.setback(step, error, true);
             }
-            self.setback(step, error, true);
         }
     }
 
@@ -167,19 +160,10 @@ impl Decision<'_> {
             (None, Some(session)) => session.in_flight.is_some(),
             (_, None) => false,
         };
-        if let (RuntimeError::Lost { words }, None, Phase::Prompted) = (error, message, &state.phase)
-            && concerns
-            && state.conflict().is_some()
-            && !self.is_stopping()
-        {
-            // No message was being answered: it ended before it was told of the conflict, as in `not_sent`.
-            let words = words.clone();
-            self.say(Event::SessionGone {
-                step,
-                session,
-                words: words.clone(),
-            });
-            self.wait_for_backoff(step, words, None, true);
+        // An error that names no message: none was being answered.
+        let untold = message.is_none() && state.phase == Phase::Prompted;
+        if concerns && untold && self.left_before_its_conflict(step, error) {
+            self.look_for_it_later(step, session, error);
         } else if state.is_answering() && concerns {
             self.setback(step, error, false);
         } else if matches!(error, RuntimeError::Lost { .. })
@@ -189,6 +173,23 @@ impl Decision<'_> {
             let words = error.to_string();
             self.say(Event::SessionGone { step, session, words });
         }
+    }
+
+    /// Whether the session ended while it had nothing to do, before it was told of its work's conflict.
+    fn left_before_its_conflict(&self, step: StepIndex, error: &RuntimeError) -> bool {
+        let conflict = self.run.steps[step.position()].conflict();
+        matches!(error, RuntimeError::Lost { .. }) && conflict.is_some() && !self.is_stopping()
+    }
+
+    /// The session is looked for, and told once it is found.
+    fn look_for_it_later(&mut self, step: StepIndex, session: ClientSessionId, error: &RuntimeError) {
+        let words = error.to_string();
+        self.say(Event::SessionGone {
+            step,
+            session,
+            words: words.clone(),
+        });
+        self.wait_for_backoff(step, words, None, true);
     }
 
     pub(super) fn usage(&mut self, session: ClientSessionId, usage: Usage) {
