@@ -1,7 +1,10 @@
 //! What cannot be done is told, with the right exit code; nothing is half done and nothing is lost.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 
@@ -189,17 +192,28 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Where the store still had room of its own for all that followed, the run is complete, and it is tried again.
 #[test]
 fn a_full_disk_ends_the_run_and_loses_nothing() {
-    // More than a page that is there already could take, and less than the pipe of its output holds.
-    let long = "far too long ".repeat(2_000);
+    let tried = (0..5).map_while(|_| a_disk_that_fills_up());
+    let tried: Vec<bool> = tried
+        .scan(false, |full, now| (!std::mem::replace(full, now)).then_some(now))
+        .collect();
+    if tried.is_empty() {
+        eprintln!("skipped: mounting a small disk needs a superuser");
+        return;
+    }
+    assert!(tried.contains(&true), "the disk was never full");
+}
+
+/// Whether the disk was full in time; what follows then is asserted. None: no such disk can be had.
+fn a_disk_that_fills_up() -> Option<bool> {
+    // More than the segment that the store has room for already.
+    let long = "far too long ".repeat(10_000);
     let stage = Stage::without_repository(&format!(
         "prompts:\n  - {{ match: Alpha, steps: [report: {{ summary: Alpha is done. }}] }}\n  - {{ match: Beta, times: always, steps: [touch: \"{{{{script_dir}}}}/at_work\", wait_for: \"{{{{script_dir}}}}/go\", say: {long}, report: {{ summary: Beta is done. }}] }}\n  - {{ steps: [report: {{ summary: Beta is done. }}] }}\n",
     ));
-    let Some(_disk) = SmallDisk::mount(stage.path("data"), "24m") else {
-        eprintln!("skipped: mounting a small disk needs a superuser");
-        return;
-    };
+    let _disk = SmallDisk::mount(stage.path("data"), "24m")?;
     stage.task(
         "",
         &["id: alpha, mission: Alpha", "id: beta, mission: Beta"],
@@ -207,9 +221,15 @@ fn a_full_disk_ends_the_run_and_loses_nothing() {
     );
     let running = stage.start_run();
     stage.appears("at_work");
-    fill(&stage.path("data/filler"));
+    let filler = Filler::of(stage.path("data/filler"));
     stage.write("go", "");
-    let words = error(&running.wait().expect(6));
+    let ended = running.wait();
+    drop(filler);
+    if ended.code == 0 {
+        assert_eq!(ended.outcome()["state"], "complete");
+        return Some(false);
+    }
+    let words = error(&ended.expect(6));
     assert!(words.contains("full") || words.contains("space"), "{words}");
     stage.assert_no_process();
     fs::remove_file(stage.path("data/filler")).expect("our own file");
@@ -221,12 +241,46 @@ fn a_full_disk_ends_the_run_and_loses_nothing() {
         .filter(|text| !text.contains("Beta"))
         .collect();
     assert_eq!(alpha.len(), 1, "what was done before is kept");
+    Some(true)
+}
+
+/// Keeps a disk full until it is dropped: the store gives room back now and then, which others would take as well.
+struct Filler {
+    over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Filler {
+    /// Comes back once there is no room.
+    fn of(path: PathBuf) -> Filler {
+        let over = Arc::new(AtomicBool::new(false));
+        let mut file = fs::File::create(path).expect("our own file");
+        fill(&mut file);
+        let ends = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                fill(&mut file);
+            }
+        });
+        Filler {
+            over,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Writes until there is no room.
-fn fill(path: &std::path::Path) {
+fn fill(file: &mut fs::File) {
     use std::io::Write as _;
-    let mut file = fs::File::create(path).expect("our own file");
     for size in [1 << 16, 1 << 12, 1] {
         while file.write_all(&vec![0; size]).is_ok() {}
     }
