@@ -7,7 +7,7 @@ use super::{
 use crate::id::StepIndex;
 use crate::plain;
 use crate::report::Report;
-use crate::run::{CheckView, FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
+use crate::run::{AccountView, CheckView, FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
 use crate::time::Timestamp;
 
 pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
@@ -104,6 +104,7 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Finding
         | Phase::Prompted
         | Phase::Waiting(_)
+        | Phase::Held(_)
         | Phase::Asking(_)
         | Phase::Closing(_)
         | Phase::Committing(_)
@@ -173,6 +174,7 @@ fn left(run: &Run, steps: &[StepRecap]) -> Left {
     let mut left = Left {
         resume: run.can_resume().then(|| format!("sillage resume {}", run.id())),
         check: failed_check(run),
+        accounts: AccountView::all(run),
         ..Left::default()
     };
     for step in steps {

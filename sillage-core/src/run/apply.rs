@@ -40,6 +40,7 @@ impl Run {
             Event::ResumeAsked => self.resume_asked(at),
             Event::RunEnded { end } => {
                 self.stage = Stage::Ended(*end);
+                self.hold_nobody(at);
                 self.leave_the_checks_folder();
             }
             Event::StepStarted { step } => self.step_started(*step, at)?,
@@ -71,7 +72,7 @@ impl Run {
                 self.leave(*step, at);
                 self.live.insert(request.client_session_id, *step);
                 self.step_mut(*step).session = Some(Box::new(StepSession::planned(request)));
-                self.enter(*step, Phase::Opening, at);
+                self.enter_or_hold(*step, Phase::Opening, Next::Open, at);
             }
             Event::SessionOpened {
                 step,
@@ -102,7 +103,10 @@ impl Run {
             Event::SessionLost { step, session, .. } => {
                 self.session_mut(*step, *session)?;
                 // One that is lost in a wait does not shorten it.
-                let waits = matches!(self.steps[step.position()].phase, Phase::Waiting(_));
+                let waits = matches!(
+                    self.steps[step.position()].phase,
+                    Phase::Waiting(_) | Phase::Held(_)
+                );
                 if waits {
                     self.close_session(*step);
                 } else {
@@ -162,7 +166,8 @@ impl Run {
                 if *purpose == MessagePurpose::Correction {
                     step_state.corrections = step_state.corrections.saturating_add(1);
                 }
-                self.enter(*step, if attached { Phase::Prompted } else { Phase::Finding }, at);
+                let phase = if attached { Phase::Prompted } else { Phase::Finding };
+                self.enter_or_hold(*step, phase, Next::Send, at);
             }
             Event::PermissionAsked {
                 step,
@@ -182,6 +187,7 @@ impl Run {
                 if let Some(session) = &mut state.session {
                     session.usage = session.usage.updated_by(answer.usage);
                 }
+                self.gates.answered(*step);
             }
             Event::ReportFound { step, report } => {
                 self.leave(*step, at);
@@ -218,6 +224,12 @@ impl Run {
                 self.wait(*step, wait, *resend, at);
             }
             Event::WaitEnded { step } => self.pass_to(*step, Phase::Ready, at),
+            Event::GateClosed { account, wall, .. } => self.gate_closed(account, wall, at)?,
+            Event::GateDated { account, step, wall } => self.gate_dated(account, *step, wall)?,
+            Event::GateProbed { account, step } => self.gate_probed(account, *step, at)?,
+            Event::GateOpened { account, .. } => self.gate_opened(account, at)?,
+            Event::MachineSlept { slept } => self.machine_slept(*slept, at),
+            Event::ClockJumped { by_ms } => self.clock_jumped(*by_ms, at),
             Event::StepFailing { step, failure } => {
                 self.leave(*step, at);
                 self.close_session(*step);

@@ -3,9 +3,11 @@
 mod check;
 mod conflict;
 mod ending;
+mod gate;
 mod permission;
 mod schedule;
 mod session;
+mod wait;
 mod work;
 
 use super::event::{Event, Failure, FailureClass, LeftBehind, StepEnd};
@@ -34,6 +36,8 @@ impl Run {
             Input::EngineStarted { pid, left } => decision.engine_started(*pid, left),
             _ if matches!(self.stage, Stage::Ended(_)) => {}
             Input::Tick => decision.tick(),
+            Input::MachineSlept { slept } => decision.say(Event::MachineSlept { slept: *slept }),
+            Input::ClockJumped { by_ms } => decision.say(Event::ClockJumped { by_ms: *by_ms }),
             Input::Leased { step, result } => decision.leased(*step, result),
             Input::Restarted { step, result } => decision.restarted(*step, result),
             Input::Opened { session, result } => decision.opened(*session, result),
@@ -67,6 +71,8 @@ impl Run {
             } => {
                 decision.permission_not_passed(*session, *asked, error);
             }
+            Input::ToolUsed { session } => decision.tool_used(*session),
+            Input::AccountAvailable { account } => decision.account_available(account),
             Input::UsageCounted { session, usage } => decision.usage(*session, *usage),
             Input::Closed { session, result } => decision.closed(*session, result),
             Input::Verified { step, result } => decision.verified(*step, result),
@@ -110,6 +116,9 @@ impl Decision<'_> {
             (Command::AnswerPermission { asked, .. }, Stage::Stopping { .. } | Stage::Ended(_)) => {
                 return Err(Refused::NoSuchPermission(*asked));
             }
+            (Command::TryAccount { account }, Stage::Running) => self.try_account(account)?,
+            (Command::TryAccount { .. }, Stage::Stopping { .. }) => return Err(Refused::Over("stopping")),
+            (Command::TryAccount { .. }, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
             (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
             (Command::Resume, Stage::Ended(end)) => {
                 if !self.run.can_resume() {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,16 @@ pub enum Input {
         pid: u32,
         /// What the engine before it left of the run's sessions.
         left: Vec<LeftBehind>,
+    },
+    /// The machine slept, as its clocks tell.
+    MachineSlept {
+        /// For how long.
+        slept: Duration,
+    },
+    /// The machine's clock was set, as its clocks tell.
+    ClockJumped {
+        /// By how many milliseconds; below zero: back.
+        by_ms: i64,
     },
     /// A person's command.
     Command(Command),
@@ -112,6 +123,16 @@ pub enum Input {
         /// Why.
         error: RuntimeError,
     },
+    /// A session's model uses a tool: its provider serves it.
+    ToolUsed {
+        /// The session.
+        session: ClientSessionId,
+    },
+    /// The runtime says that a provider account can be used.
+    AccountAvailable {
+        /// The account.
+        account: String,
+    },
     /// Usage of a session so far.
     UsageCounted {
         /// The session.
@@ -194,6 +215,11 @@ pub enum Command {
     Stop,
     /// Do again what did not succeed (R12).
     Resume,
+    /// Use a provider account again that waits for its quota or for someone to sign in (R8).
+    TryAccount {
+        /// The account.
+        account: String,
+    },
     /// Answer a permission request.
     AnswerPermission {
         /// The position of the fact that it was asked.
@@ -245,6 +271,14 @@ pub enum Refused {
         wanted: String,
         /// The options that there are.
         offered: Vec<String>,
+    },
+    /// The account is not waited for.
+    #[error("account {} is not waited for{}", plain::line(.account), if .closed.is_empty() { String::new() } else { format!(": those that are: {}", plain::list(.closed)) })]
+    NoSuchGate {
+        /// The account.
+        account: String,
+        /// Those that are.
+        closed: Vec<String>,
     },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]

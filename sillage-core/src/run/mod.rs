@@ -4,8 +4,10 @@
 //! nothing; [`Run::outbox`] says what ought to be going on outside; [`Run::deadline`] says when to look again.
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
+mod account_view;
 mod apply;
 mod check;
+mod clocks;
 pub mod codec;
 mod commands;
 mod compose;
@@ -16,6 +18,7 @@ mod effect;
 mod ends;
 mod event;
 mod failure;
+mod gates;
 mod input;
 mod outbox;
 mod permissions;
@@ -32,13 +35,16 @@ mod worktrees;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use account_view::AccountView;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
+pub use clocks::{ClockReading, ClockWatch};
 pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
 pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
+pub use gates::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, Gate, OpenedBy, Wall};
 pub use input::{Command, Input, PermissionAnswer, Refused};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
@@ -65,6 +71,7 @@ pub struct Run {
     named_links: HashMap<u32, Vec<usize>>,
     steps: Vec<Step>,
     places: Places,
+    gates: gates::Gates,
     outbox: Outbox,
     timers: BTreeSet<(Timestamp, StepIndex)>,
     stage: Stage,
@@ -171,6 +178,7 @@ impl Run {
             }
         }
         Ok(Run {
+            gates: gates::Gates::new(&definition),
             named_links: compose::index_named_links(&definition.task),
             definition: Arc::new(definition),
             graph,
@@ -256,7 +264,10 @@ impl Run {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.stage {
-            Stage::Running => self.timers.first().map(|(at, _)| *at),
+            Stage::Running => {
+                let timer = self.timers.first().map(|(at, _)| *at);
+                timer.into_iter().chain(self.gates_deadline()).min()
+            }
             Stage::Stopping { since, forced: false } => Some(since.plus(self.definition.policy.stop_grace)),
             Stage::Stopping { forced: true, .. } | Stage::Ended(_) => None,
         }
@@ -326,7 +337,7 @@ impl Run {
 
     /// Whether nothing is under way but waits.
     fn is_waiting(&self) -> bool {
-        let waits = |step: &Step| matches!(step.phase, Phase::Waiting(_) | Phase::Asking(_));
+        let waits = |step: &Step| matches!(step.phase, Phase::Waiting(_) | Phase::Held(_) | Phase::Asking(_));
         self.outbox.is_empty() && self.steps.iter().any(waits)
     }
 

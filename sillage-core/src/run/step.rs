@@ -34,6 +34,8 @@ pub enum Phase {
     Verifying,
     /// It waits for a date and holds no place.
     Waiting(Box<Wait>),
+    /// Its provider account's gate holds it, since then (R8). It holds no place.
+    Held(Timestamp),
     /// Its session, in the middle of a message, waits for a person to answer a permission request, since then. It holds
     /// no place.
     Asking(Timestamp),
@@ -69,6 +71,7 @@ impl Phase {
             Phase::Pending
             | Phase::Ready
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
@@ -291,7 +294,7 @@ impl Step {
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
             Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
-            Phase::Waiting(_) | Phase::Asking(_) => "waiting",
+            Phase::Waiting(_) | Phase::Held(_) | Phase::Asking(_) => "waiting",
             Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -368,7 +371,7 @@ impl Step {
             .map_or(Duration::ZERO, |ledger| ledger.waited);
         let since = match &self.phase {
             Phase::Waiting(wait) => wait.since,
-            Phase::Asking(since) => *since,
+            Phase::Held(since) | Phase::Asking(since) => *since,
             Phase::Pending
             | Phase::Ready
             | Phase::Leasing
@@ -413,6 +416,7 @@ impl Step {
             | Phase::Finding
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -445,7 +449,7 @@ impl Step {
             | Phase::Inspecting(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => true,
-            Phase::Ready => self.next == Next::Resolve,
+            Phase::Ready | Phase::Held(_) => self.next == Next::Resolve,
             Phase::Pending
             | Phase::Leasing
             | Phase::Restarting

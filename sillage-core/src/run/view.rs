@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::account_view::{AccountView, held_by};
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
 use super::event::{StepEnd, WaitCause};
@@ -39,6 +40,8 @@ pub struct RunView {
     pub usage: Spent,
     /// Permission requests that wait for a person, the oldest first.
     pub permissions: Vec<PermissionView>,
+    /// Provider accounts that it waits for (R8).
+    pub accounts: Vec<AccountView>,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
     /// Its steps, in the order of the definition.
@@ -149,6 +152,24 @@ pub enum WaitingFor {
         /// The provider's words.
         words: String,
     },
+    /// Its provider account, which cannot be used now (R8).
+    Account {
+        /// The account.
+        account: String,
+        /// What for.
+        cause: WaitCause,
+        /// Since when this step does.
+        since: Timestamp,
+        /// When the account is used again, or tried.
+        until: Timestamp,
+        /// The date that the provider named; none: it named none that is ahead.
+        resets_at: Option<Timestamp>,
+        /// Whether that date is too far away to be trusted.
+        doubtful: bool,
+        /// All this in a few words.
+        #[serde(skip)]
+        said: String,
+    },
     /// A person's answer (A5).
     Person {
         /// Since when.
@@ -172,6 +193,7 @@ impl fmt::Display for WaitingFor {
             } => {
                 write!(f, "{} until {until}: {}", cause.word(), plain::line(words))
             }
+            WaitingFor::Account { said, .. } => f.write_str(said),
             WaitingFor::Person { requests, .. } => {
                 f.write_str("a person")?;
                 let asked: Vec<String> = requests.iter().map(ToString::to_string).collect();
@@ -229,6 +251,15 @@ impl Run {
                 until: wait.until,
                 words: wait.words.clone(),
             }),
+            Phase::Held(since) => self.held_by(step).map(|(account, gate, _)| WaitingFor::Account {
+                account: account.to_owned(),
+                cause: gate.wall.cause,
+                since: *since,
+                until: gate.wall.until,
+                resets_at: gate.wall.resets_at,
+                doubtful: gate.wall.is_doubtful(),
+                said: held_by(account, gate),
+            }),
             Phase::Asking(since) => Some(WaitingFor::Person {
                 since: *since,
                 requests: self.permissions_of(step),
@@ -281,6 +312,7 @@ impl RunView {
             updated: run.updated(),
             usage,
             permissions: run.permissions(),
+            accounts: AccountView::all(run),
             check: CheckView::of(run),
             steps,
         }
@@ -417,7 +449,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => '◌',
         Phase::Prompted | Phase::Verifying if corrected => '↻',
         Phase::Prompted | Phase::Verifying => '●',
-        Phase::Waiting(_) => '…',
+        Phase::Waiting(_) | Phase::Held(_) => '…',
         Phase::Asking(_) => '?',
         Phase::Closing(_)
         | Phase::Committing(_)

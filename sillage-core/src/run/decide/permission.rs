@@ -26,6 +26,7 @@ impl Decision<'_> {
                 session,
                 request: Arc::clone(request),
             });
+            self.served(step);
         }
     }
 

@@ -15,6 +15,7 @@ impl Decision<'_> {
         match self.run.stage {
             Stage::Running => {
                 self.due_timers();
+                self.due_gates();
                 self.start_ready();
                 self.next_merge();
                 self.end_if_over();
