@@ -77,10 +77,8 @@ impl Run {
     /// Takes up a phase from `Pending`, which has no bookkeeping.
     pub(super) fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
         let position = step.position();
-        let phase = match phase {
-            Phase::Ready if self.is_kept_out(step) => Phase::Held(at),
-            phase => phase,
-        };
+        let held = phase == Phase::Ready && self.is_kept_out(step);
+        let phase = if held { Phase::Held(at) } else { phase };
         let max_duration = self.definition.task.agents[position].max_duration;
         let state = &mut self.steps[position];
         match &phase {

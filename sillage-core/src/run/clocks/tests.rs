@@ -34,7 +34,7 @@ fn v6_two_clocks_tell_a_sleep_from_a_clock_that_was_set() {
     assert_eq!(between(start, reading(1_001_000, 1500, 1700)), []);
     assert_eq!(
         between(start, reading(1_001_000 + HOUR_MS, 1500, 1700 + hour)),
-        [slept.clone()]
+        [Input::MachineSlept { slept: HOUR }]
     );
     assert_eq!(
         between(start, reading(1_001_000 + HOUR_MS, 1500, 1700)),
@@ -241,9 +241,11 @@ fn h3_ten_thousand_waits_of_one_instant_end_in_order() {
     let ended: Vec<u32> = turn
         .facts
         .iter()
-        .filter_map(|fact| match fact.event {
-            crate::run::Event::WaitEnded { step } => Some(step.0),
-            _ => None,
+        .filter_map(|fact| {
+            let crate::run::Event::WaitEnded { step } = fact.event else {
+                return None;
+            };
+            Some(step.0)
         })
         .collect();
     assert_eq!(ended, (0..10_000).collect::<Vec<u32>>());

@@ -107,13 +107,13 @@ fn reply(kind: u8) -> Reply {
 fn nothing_sent_past_a_gate(log: &[Recorded]) {
     let asks = |run: &Run, step: StepIndex| {
         let state = run.step(step).unwrap();
-        let session = state.session();
-        match state.phase() {
-            Phase::Opening => session.map(|session| session.id().0),
-            Phase::Prompted => session
-                .and_then(|session| session.in_flight.as_ref())
-                .map(|message| message.client_message_id.0),
-            _ => None,
+        let session = state.session()?;
+        let message = session.in_flight.as_ref();
+        if *state.phase() == Phase::Opening {
+            Some(session.id().0)
+        } else {
+            let message = message.filter(|_| *state.phase() == Phase::Prompted);
+            message.map(|message| message.client_message_id.0)
         }
     };
     let mut run = Run::start(log[0].clone()).unwrap();

@@ -12,9 +12,11 @@ fn busy(retry_after: Option<Duration>) -> Reply {
 
 /// How long each wait of the run's log was to be, with its step.
 fn waits(world: &World) -> Vec<(u32, Duration)> {
-    let of = |fact: &crate::run::Recorded| match &fact.event {
-        Event::WaitStarted { step, until, .. } => Some((step.0, until.since(fact.at))),
-        _ => None,
+    let of = |fact: &crate::run::Recorded| {
+        let Event::WaitStarted { step, until, .. } = &fact.event else {
+            return None;
+        };
+        Some((step.0, until.since(fact.at)))
     };
     world.log.iter().filter_map(of).collect()
 }
