@@ -317,9 +317,20 @@ impl RunHandle {
     /// [`EngineError::Refused`] when no such request is open, it was answered otherwise, or it has no such option;
     /// [`EngineError::Gone`] when the run is over.
     pub async fn answer_permission(&self, asked: Seq, answer: PermissionAnswer) -> Result<(), EngineError> {
+        self.command(Command::AnswerPermission { asked, answer }).await
+    }
+
+    /// Uses a provider account again that the run waits for (R8). That it is used is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] when the run does not wait for the account; [`EngineError::Gone`] when it is over.
+    pub async fn try_account(&self, account: String) -> Result<(), EngineError> {
+        self.command(Command::TryAccount { account }).await
+    }
+
+    async fn command(&self, command: Command) -> Result<(), EngineError> {
         let gone = || EngineError::Gone(self.run.clone());
         let (commander, obeyed) = oneshot::channel();
-        let command = Command::AnswerPermission { asked, answer };
         let message = Message::Command(command, commander);
         self.sender.send(message).map_err(|_| gone())?;
         Ok(obeyed.await.map_err(|_| gone())??)

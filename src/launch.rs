@@ -16,6 +16,7 @@ use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
 use sillage_core::run::{RunDefinition, RunPolicy, RunRepository, worktrees};
+use sillage_core::settings::WaitSettings;
 use sillage_core::task::{self, AgentKind, Autocompact, Task, WorktreeWish};
 
 use crate::project::{BadFolder, Project, ProjectError};
@@ -37,6 +38,8 @@ pub struct LaunchRequest {
     pub parallel: Option<NonZeroU32>,
     /// What happens to agents' permission requests.
     pub permissions: PermissionPolicy,
+    /// How the run waits when a provider fails.
+    pub waits: WaitSettings,
     /// The folder of the program's data, in which the run's own files are written. No agent reads or writes there but
     /// in its own worktree.
     pub data: PathBuf,
@@ -151,7 +154,7 @@ pub async fn prepare(
             permissions: request.permissions,
             closed,
             autocompact_tokens: autocompact(&task),
-            ..RunPolicy::default()
+            ..request.waits.of(RunPolicy::default())
         },
         task: Arc::new(task),
     };

@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         offers: None,
         parallel: None,
         permissions: PermissionPolicy::default(),
+        waits: Default::default(),
         closed: Vec::new(),
         data: data.path().to_owned(),
     };

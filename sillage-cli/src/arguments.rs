@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Follow(commands::follow::Follow),
     /// Ask a run to stop; a second time forces it.
     Stop(commands::stop::Stop),
+    /// List the provider accounts that runs wait for, or have one used again.
+    Accounts(commands::accounts::Accounts),
     /// List what agents ask a person for, and answer.
     Permissions(commands::permissions::Permissions),
     /// Tell every message that agents were sent, byte for byte, and what they answered.

@@ -1,5 +1,6 @@
 //! The commands, one module each: its arguments, and what it does.
 
+pub(crate) mod accounts;
 pub(crate) mod agents;
 pub(crate) mod check;
 pub(crate) mod clean;
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Status(status) => status::run(&status, global, output),
         Command::Follow(follow) => follow::run(&follow, global, output),
         Command::Stop(stop) => stop::run(&stop, global, output),
+        Command::Accounts(accounts) => accounts::run(&accounts, global, output),
         Command::Permissions(permissions) => permissions::run(&permissions, global, output),
         Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
         Command::Journal(journal) => journal::run(&journal, global, output),

@@ -41,6 +41,8 @@ pub(super) enum Request {
         asked: Seq,
         answer: PermissionAnswer,
     },
+    /// Uses a provider account again: [`Answer::AccountTried`] once that is durable.
+    TryAccount { run: RunId, account: String },
     /// A session's transcript: [`Answer::Chunk`] for each chunk.
     Transcript { run: RunId, session: ClientSessionId },
 }
@@ -65,6 +67,7 @@ pub(super) enum Answer {
         again: bool,
     },
     PermissionAnswered,
+    AccountTried,
     Chunk(String),
     /// Nothing follows.
     End,

@@ -90,6 +90,8 @@ impl ControlClient {
         stop(run: &RunId) -> StopAsked;
         /// Answers a permission request.
         answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
+        /// Uses a provider account again.
+        try_account(run: &RunId, account: &str) -> ();
         /// A session's transcript.
         transcript(run: &RunId, session: ClientSessionId) -> String;
     }

@@ -83,6 +83,7 @@ async fn drive(folder: &Path, death: Option<(Side, u64)>) -> Result<RunEnd, Fail
                 offers: Some(agents.status().await?.models),
                 parallel: None,
                 permissions: sillage::core::ports::runtime::PermissionPolicy::AllowInFolders,
+                waits: Default::default(),
                 closed: Vec::new(),
                 data,
             };

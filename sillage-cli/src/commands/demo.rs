@@ -64,6 +64,7 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
             offers: Some(settings.offers()),
             parallel: None,
             permissions: PermissionPolicy::AllowInFolders,
+            waits: Default::default(),
             closed: Vec::new(),
             data,
         };

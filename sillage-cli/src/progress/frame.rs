@@ -105,22 +105,13 @@ impl Frame {
     /// The lines of the picture, none wider than the terminal and fewer than it has.
     fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
         let view = RunView::of(run, now);
-        let besides = self.asked.len() + usize::from(view.check.is_some());
+        let besides = self.asked.len() + view.accounts.len() + usize::from(view.check.is_some());
         let room = size.height.saturating_sub(3 + besides).max(1);
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
         // The graph's lines come layer by layer.
-        let mut order: Vec<&StepView> = shown.steps.iter().collect();
-        order.sort_by_key(|step| step.layer);
-        for (step, text) in order.into_iter().zip(shown.graph_lines()) {
-            let place = run
-                .definition()
-                .task
-                .agents
-                .iter()
-                .position(|agent| agent.id == step.agent);
-            let place = place.and_then(|place| Some(StepIndex(u32::try_from(place).ok()?)));
-            let text = match place {
+        for (step, text) in shown.in_order().into_iter().zip(shown.graph_lines()) {
+            let text = match run.step_named(&step.agent) {
                 Some(place)
                     if step.session.is_some() && step.ended.is_none() && step.waiting_for.is_none() =>
                 {
@@ -130,6 +121,8 @@ impl Frame {
             };
             lines.push(output.paint(tone(step.state), fitting(&text, size.width)));
         }
+        let accounts = view.accounts.iter().map(ToString::to_string);
+        lines.extend(accounts.map(|line| output.paint(Tone::Warning, fitting(&line, size.width))));
         if let Some(check) = &view.check {
             lines.push(output.paint(Tone::Strong, fitting(&format!("check {check}"), size.width)));
         }

@@ -52,7 +52,7 @@ impl AccountView {
                 resets_at: gate.wall.resets_at,
                 doubtful: gate.wall.is_doubtful(),
                 single: gate.wall.single,
-                tried_by: gate.probe.map(|step| run.agent(step).id.clone()),
+                tried_by: gate.probe.map(|step| run.step_name(step).to_owned()),
                 held,
                 words: gate.wall.words.clone(),
             })

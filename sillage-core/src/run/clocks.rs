@@ -95,6 +95,7 @@ impl Run {
                 | Phase::Finding
                 | Phase::Prompted
                 | Phase::Verifying
+                | Phase::Gathering
                 | Phase::Closing(_)
                 | Phase::Committing(_)
                 | Phase::BeginningMerge(_)

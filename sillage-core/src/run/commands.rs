@@ -41,6 +41,7 @@ impl Run {
                 | Phase::Waiting(_)
                 | Phase::Held(_)
                 | Phase::Asking(_)
+                | Phase::Gathering
                 | Phase::Closing(_)
                 | Phase::Committing(_)
                 | Phase::BeginningMerge(_)

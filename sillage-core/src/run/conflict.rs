@@ -31,6 +31,7 @@ impl Run {
             | Phase::Waiting(_)
             | Phase::Held(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::Abandoning(_)

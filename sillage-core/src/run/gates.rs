@@ -356,6 +356,7 @@ impl Phase {
             | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
+            | Phase::Gathering
             | Phase::Ended(_) => false,
         }
     }

@@ -69,9 +69,13 @@ impl Run {
             | Phase::Finding
             | Phase::Prompted
             | Phase::Verifying => self.places.give_back(position),
-            Phase::Pending => {}
+            Phase::Pending | Phase::Gathering => {}
         }
+        let was_over = matches!(state.phase, Phase::Ended(_));
         state.phase = Phase::Pending;
+        if was_over {
+            self.one_more_to_gather(step);
+        }
     }
 
     /// Takes up a phase from `Pending`, which has no bookkeeping.
@@ -79,7 +83,7 @@ impl Run {
         let position = step.position();
         let held = phase == Phase::Ready && self.is_kept_out(step);
         let phase = if held { Phase::Held(at) } else { phase };
-        let max_duration = self.definition.task.agents[position].max_duration;
+        let max_duration = self.agent(step).max_duration;
         let state = &mut self.steps[position];
         match &phase {
             Phase::Ready => self.places.ready(position),
@@ -111,7 +115,7 @@ impl Run {
                 self.places.take(position);
                 state.started.get_or_insert(at);
             }
-            Phase::Pending => {}
+            Phase::Pending | Phase::Gathering => {}
         }
         if !phase.may_try_its_account() {
             self.gates.no_probe(step);
@@ -124,7 +128,11 @@ impl Run {
         if let Some(timer) = state.timer {
             self.timers.insert((timer, step));
         }
+        let is_over = matches!(phase, Phase::Ended(_));
         state.phase = phase;
+        if is_over {
+            self.one_less_to_gather(step);
+        }
         if let Some(key) = self.effect_key(step) {
             self.outbox.want(key);
         }
@@ -156,6 +164,7 @@ impl Run {
             | Phase::Waiting(_)
             | Phase::Held(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::MergeQueued(_)
             | Phase::Ended(_) => None,
@@ -233,6 +242,7 @@ impl Run {
             | Phase::Waiting(_)
             | Phase::Held(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
