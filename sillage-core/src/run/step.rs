@@ -232,10 +232,10 @@ pub struct Conflict {
 /// What a step has spent and suffered; absent while there is nothing to tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Usage of its earlier sessions, added up.
+    /// Usage of its sessions that are over, added up.
     pub earlier_usage: Usage,
-    /// Usage of its last session, once that is over.
-    pub last_usage: Usage,
+    /// Usage of sessions that are not its own any more and are being closed: they may still tell more.
+    pub leaving: Vec<(ClientSessionId, Usage)>,
     /// Time spent waiting, for a date or for a person.
     pub waited: Duration,
     /// Waits, for a date or for a person.
@@ -299,12 +299,7 @@ impl Step {
             | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => "merging",
-            Phase::Ended(StepEnd::Complete) => "complete",
-            Phase::Ended(StepEnd::Partial) => "partial",
-            Phase::Ended(StepEnd::Blocked) => "blocked",
-            Phase::Ended(StepEnd::Failed(_)) => "failed",
-            Phase::Ended(StepEnd::Cancelled) => "cancelled",
-            Phase::Ended(StepEnd::NotRun(_)) => "not_run",
+            Phase::Ended(end) => end.word(),
         }
     }
 
@@ -394,11 +389,12 @@ impl Step {
     pub fn usage(&self) -> Usage {
         let ledger = self.ledger.as_deref();
         let earlier = ledger.map_or(Usage::default(), |l| l.earlier_usage);
-        let last = match &self.session {
-            Some(session) => session.usage,
-            None => ledger.map_or(Usage::default(), |l| l.last_usage),
-        };
-        added(earlier, last)
+        let leaving = ledger
+            .into_iter()
+            .flat_map(|l| &l.leaving)
+            .map(|(_, usage)| *usage);
+        let own = self.session.as_deref().map(|session| session.usage);
+        leaving.chain(own).fold(earlier, added)
     }
 
     /// Whether its session has a message in hand: being answered, or held up by a person's answer.
