@@ -66,7 +66,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     };
     StepRecap {
         step: index,
-        agent: agent.id.clone(),
+        agent: run.step_name(index).to_owned(),
         title: agent.title.clone(),
         model: agent.model.clone(),
         effort: agent.effort.clone(),
@@ -118,6 +118,7 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Prompted
         | Phase::Waiting(_)
         | Phase::Asking(_)
+        | Phase::Gathering
         | Phase::Closing(_)
         | Phase::Committing(_)
         | Phase::BeginningMerge(_)

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Run;
 use super::budget::BudgetKind;
 use super::event::StepEnd;
-use super::step::{Phase, Step};
+use super::step::Step;
 use crate::id::StepIndex;
 
 /// Why a step did not run.
@@ -57,7 +57,7 @@ impl NotRun {
         };
         Some(NotRun {
             because,
-            by: by.map(|by| run.agent(by).id.clone()),
+            by: by.map(|by| run.step_name(by).to_owned()),
             missing: run.names(run.parents_that(step, |parent| !parent.lets_follow())),
             ceilings: match because {
                 NotRunBecause::OverBudget => run.reached_kinds(),
@@ -74,31 +74,12 @@ impl NotRun {
 impl NotRunBecause {
     /// The reason that a step is for those after it.
     fn of(step: &Step) -> NotRunBecause {
-        match &step.phase {
-            Phase::Ended(StepEnd::Failed(_)) => NotRunBecause::Failed,
-            Phase::Ended(StepEnd::Cancelled) => NotRunBecause::Cancelled,
-            Phase::Ended(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
-                NotRunBecause::NotRun
-            }
+        match step.end() {
+            Some(StepEnd::Failed(_)) => NotRunBecause::Failed,
+            Some(StepEnd::Cancelled) => NotRunBecause::Cancelled,
+            Some(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => NotRunBecause::NotRun,
             // What passed and is named all the same has blockers in its report.
-            Phase::Ended(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked)
-            | Phase::Pending
-            | Phase::Ready
-            | Phase::Leasing
-            | Phase::Restarting
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Waiting(_)
-            | Phase::Asking(_)
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::BeginningMerge(_)
-            | Phase::Inspecting(_)
-            | Phase::Abandoning(_)
-            | Phase::MergeQueued(_)
-            | Phase::Merging(_) => NotRunBecause::Blocked,
+            Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked) | None => NotRunBecause::Blocked,
         }
     }
 }
@@ -144,7 +125,7 @@ impl Run {
     fn names(&self, steps: Vec<StepIndex>) -> Vec<String> {
         steps
             .into_iter()
-            .map(|step| self.agent(step).id.clone())
+            .map(|step| self.step_name(step).to_owned())
             .collect()
     }
 

@@ -154,7 +154,8 @@ impl Run {
 
     /// The step failed: where that is asked for, the rest is not begun any more.
     pub(super) fn fail_fast(&mut self, step: StepIndex) {
-        if self.definition.policy.fail_fast {
+        // A sub-agent that fails makes its group partial (W23).
+        if self.definition.policy.fail_fast && self.coordinator_of(step).is_none() {
             self.spending.fail_fast(step);
         }
     }

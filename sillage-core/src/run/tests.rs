@@ -5,6 +5,7 @@ mod budgets;
 mod check;
 mod conflict;
 mod fan_in;
+mod groups;
 mod permissions;
 pub(crate) mod world;
 
