@@ -110,6 +110,9 @@ impl Run {
             *since = since.shifted(by_ms);
         }
         self.gates.shift(by_ms, at);
+        // Up to the moment by the clock as it stood, and on from the same moment as it stands.
+        self.spending.pause(at.shifted(by_ms.saturating_neg()));
+        self.spending.go_on(at);
     }
 
     fn shift_timer(&mut self, position: usize, by_ms: i64) {

@@ -262,6 +262,12 @@ impl Gates {
         account.held.first().map(|(_, position)| StepIndex(*position))
     }
 
+    /// The held steps of all accounts, in a fixed order.
+    pub(super) fn all_held(&self) -> impl Iterator<Item = StepIndex> + '_ {
+        let held = self.accounts.iter().flat_map(|account| &account.held);
+        held.map(|(_, position)| StepIndex(*position))
+    }
+
     pub(super) fn hold(&mut self, step: StepIndex, key: (Reverse<u32>, u32)) {
         self.of_mut(step).held.insert(key);
     }
@@ -488,14 +494,8 @@ impl Run {
 
     /// The run is over: nobody waits any more.
     pub(super) fn hold_nobody(&mut self, at: Timestamp) {
-        let held: Vec<u32> = self
-            .gates
-            .accounts
-            .iter()
-            .flat_map(|account| account.held.iter().map(|(_, position)| *position))
-            .collect();
-        for step in held {
-            self.pass_to(StepIndex(step), Phase::Ready, at);
+        for step in self.gates.all_held().collect::<Vec<_>>() {
+            self.pass_to(step, Phase::Ready, at);
         }
     }
 

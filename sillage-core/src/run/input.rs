@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::{BudgetChange, Ceiling};
 use super::check::CheckResult;
 use super::event::{AnsweredBy, LeftBehind};
 use super::stray::StraySeen;
@@ -214,7 +215,12 @@ pub enum Command {
     /// Stop; twice: at once (R4).
     Stop,
     /// Do again what did not succeed (R12).
-    Resume,
+    Resume {
+        /// What is changed of its ceilings.
+        budget: BudgetChange,
+    },
+    /// Change the ceilings of a run that is not over.
+    ChangeBudget(BudgetChange),
     /// Use a provider account again that waits for its quota or for someone to sign in (R8).
     TryAccount {
         /// The account.
@@ -271,6 +277,14 @@ pub enum Refused {
         wanted: String,
         /// The options that there are.
         offered: Vec<String>,
+    },
+    /// It may open no session: nothing that is left could be done.
+    #[error("the ceiling of {} is reached, {used} used: it must be raised or lifted before the run can go on", .ceiling.words())]
+    OverBudget {
+        /// The ceiling.
+        ceiling: Ceiling,
+        /// What is used of it, in words.
+        used: String,
     },
     /// The account is not waited for.
     #[error("account {} is not waited for{}", plain::line(.account), if .closed.is_empty() { String::new() } else { format!(": those that are: {}", plain::list(.closed)) })]

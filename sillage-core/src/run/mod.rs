@@ -6,6 +6,7 @@
 
 mod account_view;
 mod apply;
+mod budget;
 mod check;
 mod clocks;
 pub mod codec;
@@ -21,10 +22,12 @@ mod failure;
 mod gates;
 mod group;
 mod input;
+mod not_run;
 mod outbox;
 mod permissions;
 mod phases;
 mod places;
+mod spending;
 mod spent;
 mod step;
 mod stray;
@@ -39,6 +42,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use account_view::AccountView;
+pub use budget::{
+    BadCeiling, BadCurrency, Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, Ceiling,
+    CeilingChange, CeilingView, Currency, Money, parse_cost, parse_time, parse_tokens,
+};
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use clocks::{ClockReading, ClockWatch};
 pub use conflict::CONFLICT_RETURNS;
@@ -49,6 +56,7 @@ pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
 pub use gates::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, Gate, OpenedBy, Wall};
 pub use input::{Command, Input, PermissionAnswer, Refused};
+pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use spent::{Cost, Spent};
@@ -99,6 +107,7 @@ pub struct Run {
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
     check: check::CheckState,
+    spending: spending::Spending,
 }
 
 /// Where the run as a whole stands.
@@ -185,6 +194,7 @@ impl Run {
         Ok(Run {
             gates: gates::Gates::new(&definition),
             named_links: compose::index_named_links(&definition.task),
+            spending: spending::Spending::of(definition.policy.budget, at),
             definition: Arc::new(definition),
             graph,
             steps,
@@ -272,7 +282,8 @@ impl Run {
         match self.stage {
             Stage::Running => {
                 let timer = self.timers.first().map(|(at, _)| *at);
-                timer.into_iter().chain(self.gates_deadline()).min()
+                let due = timer.into_iter().chain(self.time_is_up());
+                due.chain(self.gates_deadline()).min()
             }
             Stage::Stopping { since, forced: false } => Some(since.plus(self.definition.policy.stop_grace)),
             Stage::Stopping { forced: true, .. } | Stage::Ended(_) => None,

@@ -426,7 +426,12 @@ fn r10_a_resume_keeps_the_gate_and_tries_an_undated_one_at_once() {
         let waited = run.step(StepIndex(2)).unwrap().waited(stopped.plus(DAY));
         assert_eq!(waited, Duration::ZERO, "a run that is over waits for nothing");
         world.now = stopped.plus(HOUR);
-        world.turn(&mut run, vec![Input::Command(Command::Resume)]);
+        world.turn(
+            &mut run,
+            vec![Input::Command(Command::Resume {
+                budget: Default::default(),
+            })],
+        );
         assert_eq!(AccountView::all(&run).len(), 1);
         let probes = told(&world.log, |event| matches!(event, Event::GateProbed { .. })).len();
         assert_eq!(probes, usize::from(date.is_none()));
