@@ -1,3 +1,5 @@
+mod schema;
+
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
@@ -756,17 +758,17 @@ fn chain(count: usize) -> String {
 fn w20_very_large_plans_are_read() {
     let mut wide = roomy();
     wide.sub_agents.as_mut().expect("dynamic").max = NonZeroU32::MAX;
-    let accepted = read(&chain(100_000), &wide, false).expect("a plan");
-    assert_eq!(accepted.after().len(), 99_999);
-    assert_eq!(accepted.agents(&wide).len(), 100_000);
-    let loops = chain(100_000).replacen("\"after\":[]", "\"after\":[\"s99999\"]", 1);
+    let accepted = read(&chain(20_000), &wide, false).expect("a plan");
+    assert_eq!(accepted.after().len(), 19_999);
+    assert_eq!(accepted.agents(&wide).len(), 20_000);
+    let loops = chain(20_000).replacen("\"after\":[]", "\"after\":[\"s19999\"]", 1);
     assert_eq!(codes(&faults_of(&loops, &wide)), ["cycle"]);
     assert_eq!(
-        codes(&faults_of(&chain(100_000), &roomy())),
+        codes(&faults_of(&chain(20_000), &roomy())),
         ["too_many_sub_agents"]
     );
 
-    let wrong = chain(50_000).replace("\"units\":[\"u", "\"units\":[\"v");
+    let wrong = chain(12_000).replace("\"units\":[\"u", "\"units\":[\"v");
     let faults = faults_of(&wrong, &wide);
     assert_eq!(faults.len(), 10_000, "nobody reads more");
 
