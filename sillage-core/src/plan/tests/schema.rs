@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jsonschema::{Draft, JSONSchema};
 
 use super::*;
-use crate::plan::check::{FIELDS, OWN_FIELDS, UNIT_FIELDS, word};
+use crate::plan::check::{FIELDS, OWN_FIELDS, UNIT_FIELDS};
+use crate::plan::rules::word;
 
 /// Codes of faults that a schema can see: they are within one value.
 const OF_FORM: &[&str] = &[
