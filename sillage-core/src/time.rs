@@ -37,6 +37,50 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A time zone: the rules by which local times and instants belong together. The rules come with the program, so that
+/// the same words mean the same on every machine; which zone is the machine's own comes in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Zone(jiff::tz::TimeZone);
+
+impl Zone {
+    /// Universal time.
+    #[must_use]
+    pub fn utc() -> Self {
+        Zone(jiff::tz::TimeZone::UTC)
+    }
+
+    /// The zone of a name of the time zone database, such as `Europe/Paris`, whatever its capitals.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let zone = jiff::tz::TimeZoneDatabase::bundled().get(name).ok()?;
+        (!zone.is_unknown()).then_some(Zone(zone))
+    }
+
+    pub(crate) fn as_jiff(&self) -> &jiff::tz::TimeZone {
+        &self.0
+    }
+
+    /// The local time at an instant, to the minute, with its offset from universal time: `2026-11-30 16:20 +01:00`.
+    /// Only the instant where it is beyond what a calendar has.
+    #[must_use]
+    pub fn local(&self, at: Timestamp) -> String {
+        match jiff::Timestamp::from_millisecond(at.0) {
+            Ok(instant) => instant
+                .to_zoned_datetime(self.0.clone())
+                .strftime("%Y-%m-%d %H:%M %:z")
+                .to_string(),
+            Err(_) => at.to_string(),
+        }
+    }
+}
+
+/// What the edge found out about the machine.
+impl From<jiff::tz::TimeZone> for Zone {
+    fn from(zone: jiff::tz::TimeZone) -> Self {
+        Zone(zone)
+    }
+}
+
 /// A duration as a person reads it: its two largest units, e.g. `2h05m`, `1m12s`, `3.4s`, `120ms`.
 #[must_use]
 pub fn human(span: Duration) -> String {
