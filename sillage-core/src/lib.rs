@@ -16,6 +16,7 @@ pub mod journal;
 pub mod limit_text;
 pub mod message;
 pub mod plain;
+pub mod plan;
 pub mod policy;
 pub mod ports;
 pub mod project;
