@@ -73,7 +73,7 @@ impl Story {
         })?;
         let heard = heard
             .into_iter()
-            .map(|(step, at)| (run.agent(step).id.clone(), at))
+            .map(|(step, at)| (run.step_name(step).to_owned(), at))
             .collect();
         Ok(Story { run, log, heard })
     }

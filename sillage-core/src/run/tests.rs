@@ -3,6 +3,7 @@
 mod anything;
 mod check;
 mod conflict;
+mod groups;
 mod permissions;
 pub(crate) mod world;
 
