@@ -16,7 +16,6 @@ use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
 use sillage_core::run::{Budget, RunDefinition, RunPolicy, RunRepository, worktrees};
-use sillage_core::run::{RunDefinition, RunPolicy, RunRepository, worktrees};
 use sillage_core::settings::WaitSettings;
 use sillage_core::task::{self, AgentKind, Autocompact, Task, WorktreeWish};
 
