@@ -4,6 +4,7 @@ mod check;
 mod conflict;
 mod ending;
 mod permission;
+mod plan;
 mod schedule;
 mod session;
 mod work;
