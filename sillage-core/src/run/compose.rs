@@ -26,8 +26,8 @@ pub(super) fn plan_request(run: &Run, step: StepIndex, now: Timestamp) -> String
 }
 
 /// What came of a coordinator's sub-agents, for the group's report; with everything before it where the session knows
-/// nothing of that (W22).
-pub(super) fn synthesis(run: &Run, step: StepIndex, now: Timestamp) -> String {
+/// nothing of that (W22). `base` is where its worktree, if it has one, was put for that.
+pub(super) fn synthesis(run: &Run, step: StepIndex, now: Timestamp, base: Option<&str>) -> String {
     let Some(plan) = run.plan(step) else {
         return continuation(run, step);
     };
@@ -51,16 +51,17 @@ pub(super) fn synthesis(run: &Run, step: StepIndex, now: Timestamp) -> String {
     };
     match run.is_new_to_its_plan(step) {
         true => first(run, step, now, Form::Synthesis(&parts)),
-        false => whereabouts(run, step) + &message::synthesis(&parts),
+        false => whereabouts(run, step, base) + &message::synthesis(&parts),
     }
 }
 
 /// What became of the worktree of a coordinator whose session knew it before its sub-agents worked.
-fn whereabouts(run: &Run, step: StepIndex) -> String {
-    let tip = run.steps[step.position()].worktree().zip(run.tip());
-    match tip.filter(|(worktree, tip)| worktree.base == *tip) {
-        Some((_, tip)) => format!(
-            "Your working folder now stands at `{tip}`, the tip of `{}`: the merged work of your sub-agents is in it.\n\n",
+fn whereabouts(run: &Run, step: StepIndex, base: Option<&str>) -> String {
+    let mut subs = run.sub_agents_of(step);
+    let merged = subs.any(|sub| run.steps[sub.position()].work().is_some_and(|work| work.merged));
+    match base.filter(|_| merged) {
+        Some(base) => format!(
+            "Your working folder now stands at `{base}`, of `{}`: the merged work of your sub-agents is in it.\n\n",
             run.definition.integration_branch()
         ),
         None => String::new(),

@@ -374,7 +374,11 @@ impl Decision<'_> {
         let text = text.unwrap_or_else(|| match purpose {
             MessagePurpose::Mission => compose::mission(self.run, step, self.now),
             MessagePurpose::Plan => compose::plan_request(self.run, step, self.now),
-            MessagePurpose::Synthesis => compose::synthesis(self.run, step, self.now),
+            MessagePurpose::Synthesis => {
+                let worktree = self.run.steps[step.position()].worktree();
+                let base = worktree.map(|worktree| worktree.base.as_str());
+                compose::synthesis(self.run, step, self.now, base)
+            }
             MessagePurpose::Correction | MessagePurpose::PlanCorrection | MessagePurpose::Continuation => {
                 compose::continuation(self.run, step)
             }

@@ -8,6 +8,7 @@ use crate::id::StepIndex;
 use crate::ports::workspace::{Committed, Hold, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
+use crate::run::compose;
 use crate::run::event::{Event, MessagePurpose, StepEnd};
 use crate::run::step::{Phase, Step};
 use crate::run::stray::StraySeen;
@@ -63,7 +64,8 @@ impl Decision<'_> {
             let session = session.id();
             self.say(Event::SessionLost { step, session, words });
         } else if session.attached {
-            self.plan_message(step, MessagePurpose::Synthesis, None);
+            let text = compose::synthesis(self.run, step, self.now, Some(&worktree.base));
+            self.plan_message(step, MessagePurpose::Synthesis, Some(text));
         } else {
             self.say(Event::StepStarted { step });
         }
