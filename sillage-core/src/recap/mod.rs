@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{CheckView, Failure, Run, Spent, StrayWrite, WaitingFor};
+use crate::run::{BudgetView, CheckView, Failure, NotRun, Run, Spent, StrayWrite, WaitingFor};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -56,6 +56,8 @@ pub struct RunResult {
     pub folder: PathBuf,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
+    /// Its ceilings and what is used of them; none: it has none.
+    pub budget: Option<BudgetView>,
 }
 
 /// What came of a step.
@@ -80,8 +82,10 @@ pub struct StepRecap {
     pub report: Option<Report>,
     /// Why it failed.
     pub failure: Option<Failure>,
-    /// The agent because of which it was not run.
-    pub not_run_because: Option<String>,
+    /// Why it was not run.
+    pub not_run: Option<NotRun>,
+    /// The agents right upstream of which it had part of the work only.
+    pub partial_upstream: Vec<String>,
     /// What keeps it from going on while the run is under way.
     pub waiting_for: Option<WaitingFor>,
     /// Times that its report went back to it.

@@ -79,6 +79,7 @@ fn result(page: &mut Page, recap: &Recap) {
         base_commit,
         folder,
         check,
+        budget,
         ..
     } = &recap.result;
     page.add(0, title);
@@ -109,6 +110,9 @@ fn result(page: &mut Page, recap: &Recap) {
         for line in last_words(check) {
             page.add(1, line);
         }
+    }
+    if let Some(budget) = budget {
+        page.add(0, &format!("budget {budget}"));
     }
     page.add(0, &format!("run {run}"));
     page.add(0, &spent(&recap.totals));
@@ -182,8 +186,8 @@ fn reported(page: &mut Page, report: &Report) {
 pub(super) fn stopped_by(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
         Some(failure.to_string())
-    } else if let Some(because) = &step.not_run_because {
-        Some(format!("not run because of {because}"))
+    } else if let Some(reason) = &step.not_run {
+        Some(format!("not run: {reason}"))
     } else {
         step.waiting_for
             .as_ref()
@@ -225,6 +229,12 @@ pub(super) fn facts(step: &StepRecap) -> Vec<String> {
     let mut facts = Vec::new();
     if step.started.is_some() {
         facts.push(worked(step));
+        if !step.partial_upstream.is_empty() {
+            facts.push(format!(
+                "it had part of the work of {} only",
+                plain::list(&step.partial_upstream)
+            ));
+        }
         facts.push(step.usage.to_string());
     }
     if let Some(branch) = &step.branch {

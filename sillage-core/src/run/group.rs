@@ -201,7 +201,12 @@ impl Run {
         match state.end() {
             Some(StepEnd::Failed(failure)) => format!("failed: {failure}"),
             Some(StepEnd::Cancelled) => "cancelled".to_owned(),
-            Some(StepEnd::NotRun(because)) => format!("not run, because of {}", self.step_name(*because)),
+            Some(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
+                match super::NotRun::of(self, sub) {
+                    Some(why) => format!("not run: {why}"),
+                    None => "not run".to_owned(),
+                }
+            }
             Some(StepEnd::Blocked | StepEnd::Complete | StepEnd::Partial) => {
                 let blockers = state.report().map_or(&[][..], |report| &report.blockers);
                 let titles: Vec<&str> = blockers.iter().map(|blocker| blocker.title.as_str()).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::{BudgetChange, Ceiling};
 use super::check::CheckResult;
 use super::event::{AnsweredBy, LeftBehind};
 use super::stray::StraySeen;
@@ -193,7 +194,12 @@ pub enum Command {
     /// Stop; twice: at once (R4).
     Stop,
     /// Do again what did not succeed (R12).
-    Resume,
+    Resume {
+        /// What is changed of its ceilings.
+        budget: BudgetChange,
+    },
+    /// Change the ceilings of a run that is not over.
+    ChangeBudget(BudgetChange),
     /// Answer a permission request.
     AnswerPermission {
         /// The position of the fact that it was asked.
@@ -245,6 +251,14 @@ pub enum Refused {
         wanted: String,
         /// The options that there are.
         offered: Vec<String>,
+    },
+    /// It may open no session: nothing that is left could be done.
+    #[error("the ceiling of {} is reached, {used} used: it must be raised or lifted before the run can go on", .ceiling.words())]
+    OverBudget {
+        /// The ceiling.
+        ceiling: Ceiling,
+        /// What is used of it, in words.
+        used: String,
     },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]

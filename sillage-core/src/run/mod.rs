@@ -5,6 +5,7 @@
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
 mod apply;
+mod budget;
 mod check;
 pub mod codec;
 mod commands;
@@ -18,10 +19,12 @@ mod event;
 mod failure;
 mod group;
 mod input;
+mod not_run;
 mod outbox;
 mod permissions;
 mod phases;
 mod places;
+mod spending;
 mod spent;
 mod step;
 mod stray;
@@ -35,6 +38,10 @@ mod worktrees;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use budget::{
+    BadCeiling, BadCurrency, Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, Ceiling,
+    CeilingChange, CeilingView, Currency, Money, parse_cost, parse_time, parse_tokens,
+};
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RunDefinition, RunPolicy, RunRepository};
@@ -43,6 +50,7 @@ pub use ends::{RunEnd, StepEnd};
 pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
 pub use input::{Command, Input, PermissionAnswer, Refused};
+pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use spent::{Cost, Spent};
@@ -92,6 +100,7 @@ pub struct Run {
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
     check: check::CheckState,
+    spending: spending::Spending,
 }
 
 /// Where the run as a whole stands.
@@ -177,6 +186,7 @@ impl Run {
         }
         Ok(Run {
             named_links: compose::index_named_links(&definition.task),
+            spending: spending::Spending::of(definition.policy.budget, at),
             definition: Arc::new(definition),
             graph,
             steps,
@@ -262,7 +272,10 @@ impl Run {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.stage {
-            Stage::Running => self.timers.first().map(|(at, _)| *at),
+            Stage::Running => {
+                let timer = self.timers.first().map(|(at, _)| *at);
+                timer.into_iter().chain(self.time_is_up()).min()
+            }
             Stage::Stopping { since, forced: false } => Some(since.plus(self.definition.policy.stop_grace)),
             Stage::Stopping { forced: true, .. } | Stage::Ended(_) => None,
         }

@@ -1,8 +1,10 @@
 //! The machine against a small scripted world, without IO.
 
 mod anything;
+mod budgets;
 mod check;
 mod conflict;
+mod fan_in;
 mod groups;
 mod permissions;
 pub(crate) mod world;

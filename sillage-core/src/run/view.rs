@@ -8,9 +8,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Run;
+use super::budget::BudgetView;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
 use super::event::StepEnd;
+use super::not_run::NotRun;
 use super::permissions::PermissionView;
 use super::spent::Spent;
 use super::step::Phase;
@@ -43,6 +45,8 @@ pub struct RunView {
     pub permissions: Vec<PermissionView>,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
+    /// Its ceilings and what is used of them; none: it has none.
+    pub budget: Option<BudgetView>,
     /// Its steps: the task's, in the order of the definition, then sub-agents, in the order in which they came to be.
     pub steps: Vec<StepView>,
 }
@@ -100,6 +104,10 @@ pub struct StepView {
     pub glyph: char,
     /// What keeps it from going on, where something does.
     pub waiting_for: Option<WaitingFor>,
+    /// Why it was not run.
+    pub not_run: Option<NotRun>,
+    /// The agents right upstream of which it has part of the work only.
+    pub partial_upstream: Vec<String>,
     /// When it first got a place.
     pub started: Option<Timestamp>,
     /// When it ended.
@@ -154,6 +162,7 @@ impl RunView {
             usage,
             permissions: run.permissions(),
             check: CheckView::of(run),
+            budget: BudgetView::of(run, now),
             steps,
         }
     }
@@ -226,6 +235,8 @@ impl StepView {
             state: state.word(),
             glyph: glyph(state.phase(), state.returns() > 0),
             waiting_for: run.waiting_for(step),
+            not_run: NotRun::of(run, step),
+            partial_upstream: run.partial_upstream(step),
             started: state.started(),
             ended: state.ended(),
             worked: state.worked(now),
@@ -274,8 +285,14 @@ impl StepView {
         if !self.stray_writes.is_empty() {
             remarks.push(StrayWrite::told(&self.stray_writes));
         }
+        if !self.partial_upstream.is_empty() {
+            remarks.push(format!("after part of {}", plain::list(&self.partial_upstream)));
+        }
         if let Some(reason) = &self.waiting_for {
             remarks.push(format!("waits for {reason}"));
+        }
+        if let Some(reason) = &self.not_run {
+            remarks.push(reason.to_string());
         }
         remarks.join("  ")
     }
@@ -333,7 +350,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Ended(StepEnd::Blocked) => '■',
         Phase::Ended(StepEnd::Failed(_)) => '✗',
         Phase::Ended(StepEnd::Cancelled) => '⊘',
-        Phase::Ended(StepEnd::NotRun(_)) => '-',
+        Phase::Ended(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => '-',
     }
 }
 

@@ -51,7 +51,9 @@ impl Decision<'_> {
             | StepEnd::Partial
             | StepEnd::Failed(_)
             | StepEnd::Cancelled
-            | StepEnd::NotRun(_) => StepEnd::Partial,
+            | StepEnd::NotRun(_)
+            | StepEnd::OverBudget
+            | StepEnd::FailedFast(_) => StepEnd::Partial,
         };
         match result {
             Ok(files) if files.is_empty() => self.say(Event::ConflictResolved { step }),

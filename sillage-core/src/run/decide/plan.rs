@@ -117,6 +117,20 @@ impl Decision<'_> {
         let Some(words) = self.run.all_sub_agents_lost(step) else {
             return false;
         };
+        let mut ends = self
+            .run
+            .sub_agents_of(step)
+            .map(|sub| self.run.steps[sub.position()].end());
+        let not_begun =
+            |end: Option<&StepEnd>| matches!(end, Some(StepEnd::OverBudget | StepEnd::FailedFast(_)));
+        if let Some(Some(end)) = ends.next()
+            && not_begun(Some(end))
+            && ends.all(not_begun)
+        {
+            // Nobody failed: they were not begun, and so neither is what was to come of them.
+            self.end(step, end.clone());
+            return true;
+        }
         self.fail(step, FailureClass::SubAgentsLost, words);
         true
     }

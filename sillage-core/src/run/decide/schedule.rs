@@ -15,7 +15,14 @@ impl Decision<'_> {
     pub(super) fn tick(&mut self) {
         match self.run.stage {
             Stage::Running => {
+                if self.reach_ceilings() {
+                    // Whether anything may start is seen once that is believed.
+                    return;
+                }
                 self.due_timers();
+                if self.events.is_empty() {
+                    self.end_idle_waits();
+                }
                 self.start_ready();
                 self.next_merge();
                 self.end_if_over();
@@ -57,7 +64,9 @@ impl Decision<'_> {
     fn start_ready(&mut self) {
         for position in self.run.places.startable() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
-            self.start(step);
+            if !self.hold_back(step) {
+                self.start(step);
+            }
         }
     }
 

@@ -74,6 +74,8 @@ impl Decision<'_> {
     fn open_in(&mut self, step: StepIndex, worktree: &Worktree) {
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
+        } else if let Some(end) = self.run.no_new_session() {
+            self.end(step, end);
         } else {
             self.plan_session(step, Some(worktree));
         }

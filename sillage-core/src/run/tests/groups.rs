@@ -242,7 +242,7 @@ fn w23_a_lost_sub_agent_makes_the_group_partial_and_what_comes_after_it_is_not_r
         let told = text_to(&world, 1, MessagePurpose::Synthesis);
         for held in [
             "no such program",
-            "not run, because of build/x",
+            "not run: build/x failed",
             "cannot be `complete`",
         ] {
             assert!(told.contains(held), "{held} in {told}");
