@@ -15,6 +15,7 @@ pub(super) use super::failure::{Failure, FailureClass, WaitCause};
 use super::stray::StrayWrite;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::plan::Plan;
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionRequest, SessionRequest, Usage,
 };
@@ -240,6 +241,20 @@ pub enum Event {
         /// The answer, whole.
         answer: Answer,
     },
+    /// The coordinator's plan is missing, malformed or against the rules; nothing was launched (W20, W21).
+    PlanRefused {
+        /// The step.
+        step: StepIndex,
+        /// All that is wrong.
+        faults: Vec<Fault>,
+    },
+    /// The coordinator's plan is accepted: its sub-agents' steps exist from now on, after all others (W22).
+    PlanAccepted {
+        /// The coordinator's step.
+        step: StepIndex,
+        /// The plan, every field of it resolved.
+        plan: Arc<Plan>,
+    },
     /// A report was found in the answer and is well formed; its deliverable's files are still to be looked at.
     ReportFound {
         /// The step.
@@ -430,6 +445,8 @@ impl Event {
             | Event::PermissionAnswered { step, .. }
             | Event::PermissionSettled { step, .. }
             | Event::Answered { step, .. }
+            | Event::PlanRefused { step, .. }
+            | Event::PlanAccepted { step, .. }
             | Event::ReportFound { step, .. }
             | Event::ReportRefused { step, .. }
             | Event::ReportAccepted { step, .. }
@@ -466,6 +483,12 @@ pub enum MessagePurpose {
     Continuation,
     /// A conflict of the agent's work with that of others, for it to resolve (R17).
     Conflict,
+    /// A dynamic agent's mission, to be divided in a plan (W19).
+    Plan,
+    /// A plan that goes back to its coordinator (W21).
+    PlanCorrection,
+    /// What came of a coordinator's sub-agents, for the group's report (W22).
+    Synthesis,
 }
 
 /// Who decided on a permission request.
