@@ -10,6 +10,7 @@ mod git;
 mod groups;
 mod live;
 mod permissions;
+mod plans;
 mod processes;
 mod refusals;
 mod reports;
