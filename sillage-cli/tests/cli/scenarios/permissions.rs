@@ -357,9 +357,11 @@ fn v1_a_sub_agent_is_never_wider_than_its_parent() {
     });
     let log = stage.log();
     assert_eq!(log.words(), [("alpha", "complete"), ("alpha/sub", "complete")]);
-    let refused = log.facts.iter().find_map(|fact| match &fact.event {
-        Event::PlanRefused { faults, .. } => Some(faults.len()),
-        _ => None,
+    let refused = log.facts.iter().find_map(|fact| {
+        let Event::PlanRefused { faults, .. } = &fact.event else {
+            return None;
+        };
+        Some(faults.len())
     });
     assert_eq!(
         refused,

@@ -102,15 +102,18 @@ fn words(run: &Run) -> Vec<(&str, &'static str)> {
         .collect()
 }
 
-fn text_to<'w>(world: &'w World, step: u32, wanted: MessagePurpose) -> &'w str {
-    let mut texts = world.log.iter().filter_map(|fact| match &fact.event {
-        Event::MessagePlanned {
+fn text_to(world: &World, step: u32, wanted: MessagePurpose) -> &str {
+    let mut texts = world.log.iter().filter_map(|fact| {
+        let Event::MessagePlanned {
             step: of,
             purpose,
             message,
             ..
-        } if of.0 == step && *purpose == wanted => Some(message.text.as_str()),
-        _ => None,
+        } = &fact.event
+        else {
+            return None;
+        };
+        (of.0 == step && *purpose == wanted).then_some(message.text.as_str())
     });
     texts.next_back().expect("it was told so")
 }
