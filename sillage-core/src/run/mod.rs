@@ -24,6 +24,7 @@ mod outbox;
 mod permissions;
 mod phases;
 mod places;
+mod purpose;
 mod spending;
 mod spent;
 mod step;
