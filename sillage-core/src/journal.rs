@@ -77,7 +77,7 @@ pub fn entries(run: &Run, log: &[Recorded]) -> Vec<Entry> {
                 None => entry.session = last.get(&step).copied(),
             }
         }
-        if let Event::ReportRefused { step, .. } = &fact.event {
+        if let Event::ReportRefused { step, .. } | Event::PlanRefused { step, .. } = &fact.event {
             let next = log[at + 1..]
                 .iter()
                 .map(|fact| &fact.event)
@@ -124,6 +124,8 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::WorktreeReady { .. }
         | Event::WorktreeRestarted { .. }
         | Event::Answered { .. }
+        | Event::PlanRefused { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::ReportRefused { .. }
         | Event::ReportAccepted { .. }
@@ -182,6 +184,8 @@ fn kind(event: &Event) -> &'static str {
         Event::PermissionAnswered { .. } => "permission_answered",
         Event::PermissionSettled { .. } => "permission_settled",
         Event::Answered { .. } => "answered",
+        Event::PlanRefused { .. } => "plan_refused",
+        Event::PlanAccepted { .. } => "plan_accepted",
         Event::ReportFound { .. } => "report_found",
         Event::ReportRefused { .. } => "report_refused",
         Event::ReportAccepted { .. } => "report_accepted",
@@ -231,6 +235,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::Answered { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::WaitEnded { .. }
         | Event::WorkCommitted { .. }
@@ -272,6 +277,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::SessionLost { .. }
+        | Event::PlanRefused { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
         | Event::GateDated { .. }

@@ -1,3 +1,4 @@
+// long: the whole contract of a runtime, to be read from top to bottom
 //! [`AgentRuntime`]: whatever can hold sessions with models on behalf of steps.
 
 use std::path::PathBuf;

@@ -6,6 +6,7 @@ mod ending;
 mod gate;
 mod hold;
 mod permission;
+mod plan;
 mod schedule;
 mod session;
 mod wait;

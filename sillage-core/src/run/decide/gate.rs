@@ -5,9 +5,10 @@ use crate::id::{ClientSessionId, StepIndex};
 use crate::plain;
 use crate::ports::runtime::Usage;
 use crate::run::event::{Event, OpenedBy};
-use crate::run::gates::{Gate, backoff};
+use crate::run::gates::Gate;
 use crate::run::input::Refused;
 use crate::run::step::Phase;
+use crate::run::wall::backoff;
 
 impl Decision<'_> {
     /// Gates whose date came: opened for all, or tried by a single agent.

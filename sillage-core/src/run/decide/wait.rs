@@ -6,8 +6,8 @@ use super::Decision;
 use crate::id::StepIndex;
 use crate::ports::runtime::RuntimeError;
 use crate::run::event::{Event, FailureClass, WaitCause};
-use crate::run::gates::{Said, backoff};
 use crate::run::step::Phase;
+use crate::run::wall::{Said, backoff};
 
 /// Shortest wait for a place in a runtime that is full.
 const LEAST_FOR_CAPACITY: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ impl Decision<'_> {
         let closings = gates.closings(step);
         let until = match gates.gate(step) {
             None => {
-                let wall = crate::run::gates::wall(said, None, closings, now, policy);
+                let wall = crate::run::wall::wall(said, None, closings, now, policy);
                 let until = wall.until;
                 self.say(Event::GateClosed { account, step, wall });
                 until
@@ -125,7 +125,7 @@ impl Decision<'_> {
                 let same = gate.wall.cause == cause;
                 // The one that tries knows best; others only where they know a date.
                 let wall =
-                    crate::run::gates::wall(said, Some(&gate.wall), closings.saturating_sub(1), now, policy);
+                    crate::run::wall::wall(said, Some(&gate.wall), closings.saturating_sub(1), now, policy);
                 let differs = wall.resets_at != gate.wall.resets_at;
                 if probe || (same && names_a_date && differs) {
                     let until = wall.until;

@@ -5,8 +5,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ports::runtime::{RuntimeError, Usage};
+use crate::run::RunPolicy;
+use crate::run::event::WaitCause;
 use crate::run::tests::world::{Reply, World, report, task};
+use crate::run::wall::{Said, wall};
 use crate::run::{AccountView, Command, Event, Input, Phase, Recorded, RunEnd, RunView, WaitingFor};
+use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const QUARTER: Duration = Duration::from_secs(15 * 60);
