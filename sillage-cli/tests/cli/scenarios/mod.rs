@@ -7,6 +7,7 @@ mod boxes;
 mod checks;
 mod conflicts;
 mod git;
+mod limits;
 mod live;
 mod permissions;
 mod processes;
