@@ -50,7 +50,7 @@ const LIMITED: [&str; 7] = [
 /// The longest delay after which a limit is still one for a moment, where nothing says that a plan is used up.
 const A_MOMENT: Duration = Duration::from_secs(10 * 60);
 
-/// The longest delay that is believed.
+/// The longest delay that is believed; a date is, however far (R8).
 const BELIEVED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Characters of a message that can be a notice of a limit and nothing else.
@@ -115,7 +115,7 @@ pub(crate) fn rpc_error(agent: &str, error: &RpcError, said: &Moment) -> Runtime
     let says = |marks: &[&str]| marks.iter().any(|mark| lower.contains(mark));
     let temporary = |words| RuntimeError::Temporary {
         words,
-        retry_after: delay(error, said),
+        retry_after: delay(error, said).filter(|delay| *delay <= BELIEVED),
     };
     match (error.code, status) {
         (AUTH_REQUIRED, _) | (_, Some(401 | 403)) => RuntimeError::SignIn { words },
@@ -235,9 +235,9 @@ fn delay(error: &RpcError, said: &Moment) -> Option<Duration> {
     };
     let data = error.data.as_ref();
     data.and_then(retry_after)
+        .filter(|delay| *delay <= BELIEVED)
         .or_else(|| in_words(&error.message))
         .or_else(|| in_words(&data?.to_string()))
-        .filter(|delay| *delay <= BELIEVED)
 }
 
 /// A delay that the data asks for, in seconds unless its name says milliseconds. What is no delay, such as a negative

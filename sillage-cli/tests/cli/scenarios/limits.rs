@@ -26,13 +26,16 @@ fn quota_wait(stage: &Stage) -> (Timestamp, Timestamp) {
     running.signal(Signal::INT);
     running.wait().expect(130);
     let log = stage.log();
-    let wait = log.facts.iter().find_map(|fact| match &fact.event {
-        Event::WaitStarted {
+    let wait = log.facts.iter().find_map(|fact| {
+        if let Event::WaitStarted {
             cause: WaitCause::Quota,
             until,
             ..
-        } => Some((fact.at, *until)),
-        _ => None,
+        } = &fact.event
+        {
+            return Some((fact.at, *until));
+        }
+        None
     });
     wait.expect("a wait for a quota")
 }
