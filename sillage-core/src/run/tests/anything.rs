@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::world::{Reply, World, report, task};
 use crate::id::StepIndex;
-use crate::ports::runtime::{RuntimeError, StopReason};
+use crate::ports::runtime::{RuntimeError, StopReason, Usage};
 use crate::run::{
-    Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd, StepEnd,
+    Budget, BudgetMode, Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd,
+    StepEnd,
 };
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -18,16 +19,42 @@ struct Bad {
     conflicts: Vec<(u8, u8)>,
     /// Whether the task's check passes, where it has one.
     check: Option<bool>,
+    /// A ceiling of tokens and whether it is only told; each answer uses ten.
+    ceiling: Option<(u8, bool)>,
+    /// Whether the first failure keeps the rest from being begun.
+    fail_fast: bool,
 }
 
 /// A graph whose links go from a lower to a higher agent, limits, what each agent answers in turn, and what else goes
 /// wrong.
 fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
     let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
-    let bad = (conflicts, any::<Option<bool>>()).prop_map(|(conflicts, check)| Bad { conflicts, check });
+    let ceiling = prop::option::of((1u8..80, any::<bool>()));
+    let bad = (
+        conflicts,
+        any::<Option<bool>>(),
+        ceiling,
+        prop::bool::weighted(0.2),
+    );
+    let bad = bad.prop_map(|(conflicts, check, ceiling, fail_fast)| Bad {
+        conflicts,
+        check,
+        ceiling,
+        fail_fast,
+    });
     (peaceful(), bad).prop_map(|((mut definition, answers), bad)| {
         let task = std::sync::Arc::get_mut(&mut definition.task).unwrap();
         task.check = bad.check.map(|_| "make check".to_owned());
+        definition.policy.fail_fast = bad.fail_fast;
+        definition.policy.budget = bad.ceiling.map(|(tokens, audit)| Budget {
+            tokens: u64::from(tokens).try_into().ok(),
+            mode: if audit {
+                BudgetMode::Audit
+            } else {
+                BudgetMode::Enforce
+            },
+            ..Budget::default()
+        });
         (definition, (answers, bad))
     })
 }
@@ -62,6 +89,13 @@ fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> Wo
     for (name, (clashes, stubborn)) in NAMES.iter().zip(&bad.conflicts) {
         world.clashes.insert((*name).to_owned(), *clashes);
         world.stubborn.insert((*name).to_owned(), *stubborn);
+    }
+    for name in NAMES {
+        let usage = Usage {
+            output_tokens: Some(10),
+            ..Usage::default()
+        };
+        world.spends.insert(name.to_owned(), usage);
     }
     for (name, answers) in NAMES.iter().zip(answers) {
         world.script(name, answers.iter().map(|kind| reply(*kind)));
@@ -138,18 +172,82 @@ fn hold(run: &Run, world: &World) {
             work.is_none_or(|work| work.conflict.is_none()),
             "R17: no merge is left under way"
         );
+        let node = u32::try_from(position).unwrap();
+        let parents = run.graph().parents(node);
+        let lost = parents
+            .iter()
+            .any(|parent| !run.step(StepIndex(*parent)).unwrap().lets_follow());
+        assert!(
+            !lost || step.word() == "not_run",
+            "W18: nothing runs after what is lost"
+        );
+        let begins_nothing = matches!(step.end(), Some(StepEnd::OverBudget | StepEnd::FailedFast(_)));
+        assert!(
+            lost || step.word() != "not_run" || begins_nothing,
+            "W18: what nothing keeps from running runs"
+        );
+        if let Some(StepEnd::FailedFast(first)) = step.end() {
+            assert!(matches!(
+                run.step(*first).unwrap().end(),
+                Some(StepEnd::Failed(_))
+            ));
+        }
         if let Some(StepEnd::NotRun(because)) = step.end() {
-            let node = u32::try_from(position).unwrap();
             assert!(run.graph().ancestors(node).contains(&because.0));
             assert!(!run.step(*because).unwrap().lets_follow());
         }
     }
+    nothing_begins_that_is_not_to(run, world);
     let replayed = Run::replay(world.log.clone()).unwrap();
     assert_eq!(
         format!("{:?}", replayed.steps()),
         format!("{:?}", run.steps()),
         "replay equals live"
     );
+}
+
+/// Once an enforced ceiling is reached, or the first failure is to stop the rest, no session is opened any more.
+fn nothing_begins_that_is_not_to(run: &Run, world: &World) {
+    let mut held = false;
+    let mut reached = 0;
+    for fact in &world.log {
+        match &fact.event {
+            Event::BudgetReached {
+                mode, limit, used, ..
+            } => {
+                assert!(used >= limit);
+                reached += 1;
+                held |= *mode == BudgetMode::Enforce;
+            }
+            Event::StepFailing { .. }
+            | Event::StepEnded {
+                end: StepEnd::Failed(_),
+                ..
+            } => held |= run.definition().policy.fail_fast,
+            Event::SessionPlanned { step, .. } => assert!(!held, "step {} begins", step.0),
+            _ => {}
+        }
+    }
+    assert!(reached <= 1, "once a ceiling");
+    // What the run says to have used is what its steps' sessions told.
+    let told = run
+        .steps()
+        .iter()
+        .filter_map(|step| step.usage().output_tokens)
+        .sum::<u64>();
+    if let Some(ceiling) = run.budget().and_then(|budget| budget.ceilings().next()) {
+        assert_eq!(run.used(ceiling, world.now), told);
+        let known = world
+            .spent
+            .values()
+            .filter_map(|usage| usage.output_tokens)
+            .sum::<u64>();
+        assert!(told <= known, "no session counts twice");
+        assert!(
+            told < ceiling.limit || reached == 1,
+            "a ceiling that is reached is told"
+        );
+    }
 }
 
 proptest! {
