@@ -166,11 +166,8 @@ fn ceilings_of_the_settings_hold_unless_the_command_says_otherwise() {
     settings["limits"] = serde_json::json!({ "budget": { "cost": "5" } });
     stage.write("config.yaml", settings.to_string());
     let faulty = stage.start(&["run", "task.yaml", "--yes"]).wait().expect(2);
-    assert!(
-        faulty.stderr.contains("code of its currency"),
-        "{}",
-        faulty.stderr
-    );
+    let said = format!("{}{}", faulty.stdout, faulty.stderr);
+    assert!(said.contains("code of its currency"), "{said}");
 }
 
 #[test]
