@@ -211,21 +211,25 @@ fn nothing_begins_that_is_not_to(run: &Run, world: &World) {
     let mut held = false;
     let mut reached = 0;
     for fact in &world.log {
-        match &fact.event {
-            Event::BudgetReached {
-                mode, limit, used, ..
-            } => {
-                assert!(used >= limit);
-                reached += 1;
-                held |= *mode == BudgetMode::Enforce;
-            }
+        if let Event::BudgetReached {
+            mode, limit, used, ..
+        } = &fact.event
+        {
+            assert!(used >= limit);
+            reached += 1;
+            held |= *mode == BudgetMode::Enforce;
+        }
+        let failed = matches!(
+            &fact.event,
             Event::StepFailing { .. }
-            | Event::StepEnded {
-                end: StepEnd::Failed(_),
-                ..
-            } => held |= run.definition().policy.fail_fast,
-            Event::SessionPlanned { step, .. } => assert!(!held, "step {} begins", step.0),
-            _ => {}
+                | Event::StepEnded {
+                    end: StepEnd::Failed(_),
+                    ..
+                }
+        );
+        held |= failed && run.definition().policy.fail_fast;
+        if let Event::SessionPlanned { step, .. } = &fact.event {
+            assert!(!held, "step {} begins", step.0);
         }
     }
     assert!(reached <= 1, "once a ceiling");
