@@ -8,6 +8,7 @@ mod budgets;
 mod checks;
 mod conflicts;
 mod git;
+mod groups;
 mod live;
 mod permissions;
 mod processes;
