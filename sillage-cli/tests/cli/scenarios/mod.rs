@@ -11,6 +11,7 @@ mod git;
 mod groups;
 mod live;
 mod permissions;
+mod plans;
 mod processes;
 mod refusals;
 mod reports;
