@@ -11,7 +11,7 @@ use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids};
 use sillage_core::run::{
     Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run, RunDefinition, RunEnd,
-    codec,
+    Taken, codec,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -159,11 +159,17 @@ impl Engine {
     /// Outside a tokio runtime.
     pub async fn launch(&self, definition: RunDefinition) -> Result<RunHandle, EngineError> {
         let id = definition.run.clone();
-        let launch = Run::launch(self.clock.now(), definition);
-        let bytes = encode(&id, &launch)?;
-        let run = Run::start(launch).map_err(|source| EngineError::Corrupt { run: id, source })?;
+        self.begin(id, vec![Run::launch(self.clock.now(), definition)])
+            .await
+    }
+
+    /// Makes the first facts of a run durable, and drives it from there.
+    async fn begin(&self, id: RunId, facts: Vec<Recorded>) -> Result<RunHandle, EngineError> {
+        let bytes = facts.iter().map(|fact| encode(&id, fact));
+        let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+        let run = Run::replay(facts).map_err(|source| EngineError::Corrupt { run: id, source })?;
         self.store
-            .append(run.id(), Seq::FIRST, vec![bytes], &run.summary())
+            .append(run.id(), Seq::FIRST, bytes, &run.summary())
             .await?;
         Ok(self.drive(run, Vec::new()))
     }
@@ -181,18 +187,60 @@ impl Engine {
         let run = self.load(id).await?;
         let input = match run.end() {
             Some(_) => Input::Command(Command::Resume),
-            None => {
-                let mut left = self.left.to_vec();
-                left.retain(|one| run.step_of(one.session).is_some());
-                Input::EngineStarted {
-                    pid: std::process::id(),
-                    left,
-                }
-            }
+            None => self.started(&run),
         };
         // Refusals are told here rather than by the driver.
         run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;
         Ok(self.drive(run, vec![input]))
+    }
+
+    /// Takes up a run to do what a person commands of one of its steps ([`Command::Retry`], [`Command::Redo`],
+    /// [`Command::Skip`]): one that an earlier engine left under way goes on besides; of one that is over, only that
+    /// step and what follows it, and what a stop had left before its beginning.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchRun`], [`EngineError::Refused`] when the command makes no sense, or when the log cannot be
+    /// read.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn take_up(&self, id: &RunId, command: Command) -> Result<RunHandle, EngineError> {
+        let run = self.load(id).await?;
+        let command = Input::Command(command);
+        run.decide(self.clock.now(), &mut *(self.ids)(), &command)?;
+        let inputs = match run.end() {
+            Some(_) => vec![command],
+            None => vec![self.started(&run), command],
+        };
+        Ok(self.drive(run, inputs))
+    }
+
+    /// Launches a run in which steps are taken from the run `from` (R13). Its launch is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] when the launch could not be kept: nothing was started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn relaunch(
+        &self,
+        definition: RunDefinition,
+        from: &RunId,
+        taken: Vec<Taken>,
+    ) -> Result<RunHandle, EngineError> {
+        let id = definition.run.clone();
+        self.begin(id, Run::relaunch(self.clock.now(), definition, from, taken))
+            .await
+    }
+
+    /// News that this engine takes up a run that another left under way.
+    fn started(&self, run: &Run) -> Input {
+        let mut left = self.left.to_vec();
+        left.retain(|one| run.step_of(one.session).is_some());
+        Input::EngineStarted {
+            pid: std::process::id(),
+            left,
+        }
     }
 
     /// A run as its log tells it, without taking it up.
@@ -317,9 +365,17 @@ impl RunHandle {
     /// [`EngineError::Refused`] when no such request is open, it was answered otherwise, or it has no such option;
     /// [`EngineError::Gone`] when the run is over.
     pub async fn answer_permission(&self, asked: Seq, answer: PermissionAnswer) -> Result<(), EngineError> {
+        self.command(Command::AnswerPermission { asked, answer }).await
+    }
+
+    /// Commands the run; what follows is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] when the command makes no sense in the run's state; [`EngineError::Gone`] when the run
+    /// is over.
+    pub async fn command(&self, command: Command) -> Result<(), EngineError> {
         let gone = || EngineError::Gone(self.run.clone());
         let (commander, obeyed) = oneshot::channel();
-        let command = Command::AnswerPermission { asked, answer };
         let message = Message::Command(command, commander);
         self.sender.send(message).map_err(|_| gone())?;
         Ok(obeyed.await.map_err(|_| gone())??)

@@ -147,6 +147,7 @@ pub async fn prepare(
         worktrees,
         parallel,
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
+        relaunch_of: None,
         policy: RunPolicy {
             permissions: request.permissions,
             closed,

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, StoreError, Which};
-use sillage_core::run::{PermissionAnswer, PermissionView, Recorded, Run, RunDefinition};
+use sillage_core::run::{PermissionAnswer, PermissionView, Recorded, Run, RunDefinition, StepCommand};
 use sillage_core::time::Timestamp;
 #[cfg(feature = "store")]
 use sillage_store::{Options, SledStore};
@@ -312,6 +312,18 @@ impl Reader {
     ) -> Result<(), ReadError> {
         match &self.source {
             Source::Control(client) => client.answer_permission(run, asked, answer).await,
+            Source::Store(_) => Err(self.not_driven(run).await?),
+        }
+    }
+
+    /// Commands a step of a run that is driven; what follows is durable when this returns (W18).
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when the command makes no sense; [`ReadError::NoSuchRun`]; [`ReadError::Over`];
+    /// [`ReadError::NotDriven`], as always while this process holds the store by this reader.
+    pub async fn command(&self, run: &RunId, step: StepIndex, command: StepCommand) -> Result<(), ReadError> {
+        match &self.source {
+            Source::Control(client) => client.command(run, step, command).await,
             Source::Store(_) => Err(self.not_driven(run).await?),
         }
     }

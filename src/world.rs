@@ -82,6 +82,7 @@ pub(crate) fn definition(run: &str, agents: u32) -> RunDefinition {
         parallel: NonZeroU32::MIN.saturating_add(1),
         accounts: Default::default(),
         files: PathBuf::from("/nowhere"),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }

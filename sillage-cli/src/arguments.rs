@@ -67,6 +67,10 @@ pub(crate) enum Command {
     Follow(commands::follow::Follow),
     /// Ask a run to stop; a second time forces it.
     Stop(commands::stop::Stop),
+    /// Have an agent's step tried again, and what follows it.
+    Retry(commands::by_hand::Retry),
+    /// Go on without an agent's step.
+    Skip(commands::by_hand::Skip),
     /// List what agents ask a person for, and answer.
     Permissions(commands::permissions::Permissions),
     /// Tell every message that agents were sent, byte for byte, and what they answered.

@@ -1,6 +1,7 @@
 //! The commands, one module each: its arguments, and what it does.
 
 pub(crate) mod agents;
+pub(crate) mod by_hand;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod completions;
@@ -40,6 +41,8 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Status(status) => status::run(&status, global, output),
         Command::Follow(follow) => follow::run(&follow, global, output),
         Command::Stop(stop) => stop::run(&stop, global, output),
+        Command::Retry(arguments) => by_hand::retry(&arguments, global, output),
+        Command::Skip(arguments) => by_hand::skip(&arguments, global, output),
         Command::Permissions(permissions) => permissions::run(&permissions, global, output),
         Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
         Command::Journal(journal) => journal::run(&journal, global, output),

@@ -116,6 +116,10 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::StopAsked { .. }
         | Event::ResumeAsked
         | Event::RunEnded { .. }
+        | Event::RetryAsked { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepOutdated { .. }
+        | Event::StepTaken { .. }
         | Event::StepStarted { .. }
         | Event::WorktreePlanned { .. }
         | Event::WorktreeReady { .. }
@@ -155,6 +159,10 @@ fn kind(event: &Event) -> &'static str {
         Event::StopAsked { .. } => "stop_asked",
         Event::ResumeAsked => "resume_asked",
         Event::RunEnded { .. } => "run_ended",
+        Event::RetryAsked { .. } => "retry_asked",
+        Event::StepSkipped { .. } => "step_skipped",
+        Event::StepOutdated { .. } => "step_outdated",
+        Event::StepTaken { .. } => "step_taken",
         Event::StepStarted { .. } => "step_started",
         Event::WorktreePlanned { .. } => "worktree_planned",
         Event::WorktreeReady { .. } => "worktree_ready",
@@ -201,6 +209,7 @@ fn kind(event: &Event) -> &'static str {
 fn severity(event: &Event) -> Severity {
     match event {
         Event::RunCreated(_)
+        | Event::StepTaken { .. }
         | Event::StepStarted { .. }
         | Event::WorktreePlanned { .. }
         | Event::WorktreeReady { .. }
@@ -228,6 +237,9 @@ fn severity(event: &Event) -> Severity {
         Event::EngineStarted { .. }
         | Event::StopAsked { .. }
         | Event::ResumeAsked
+        | Event::RetryAsked { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepOutdated { .. }
         | Event::WorktreeRestarted { .. }
         | Event::SessionFound { .. }
         | Event::PermissionAsked { .. }
@@ -256,7 +268,7 @@ fn severity(event: &Event) -> Severity {
         Event::ReportAccepted { .. } => Severity::Info,
         Event::StepEnded { end, .. } => match end {
             StepEnd::Complete => Severity::Info,
-            StepEnd::Partial | StepEnd::Cancelled | StepEnd::NotRun(_) => Severity::Notice,
+            StepEnd::Partial | StepEnd::Cancelled | StepEnd::NotRun(_) | StepEnd::Skipped => Severity::Notice,
             StepEnd::Blocked | StepEnd::Failed(_) => Severity::Error,
         },
         Event::RunEnded { end } => match end {

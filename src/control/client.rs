@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Which};
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -191,6 +191,21 @@ impl ControlClient {
         }
     }
 
+    /// Commands a step of a run; what follows is durable when this returns.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when the command makes no sense; [`ReadError::NoSuchRun`], [`ReadError::Over`],
+    /// [`ReadError::NotDriven`].
+    pub async fn command(&self, run: &RunId, step: StepIndex, command: StepCommand) -> Result<(), ReadError> {
+        let run = run.clone();
+        let told = self.only(&Request::Step { run, step, command }).await?;
+        if told == Answer::Taken {
+            Ok(())
+        } else {
+            Err(unexpected(&told))
+        }
+    }
+
     /// A session's transcript: its events but the final answers, as JSON lines.
     ///
     /// # Errors
@@ -282,6 +297,7 @@ impl Answers {
             | Answer::Heard(_)
             | Answer::StopAsked { .. }
             | Answer::PermissionAnswered
+            | Answer::Taken
             | Answer::Chunk(_)) => Ok(Some(part)),
         }
     }

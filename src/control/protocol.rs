@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::runtime::SessionEvent;
 use sillage_core::ports::store::RunSummary;
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 
 use std::sync::Arc;
@@ -35,6 +35,12 @@ pub(super) enum Request {
     Heard { run: RunId },
     /// Asks a run to stop: [`Answer::StopAsked`].
     Stop { run: RunId },
+    /// Commands a step: [`Answer::Taken`] once what follows is durable.
+    Step {
+        run: RunId,
+        step: StepIndex,
+        command: StepCommand,
+    },
     /// Answers a permission request: [`Answer::PermissionAnswered`] once the answer is durable.
     AnswerPermission {
         run: RunId,
@@ -65,6 +71,7 @@ pub(super) enum Answer {
         again: bool,
     },
     PermissionAnswered,
+    Taken,
     Chunk(String),
     /// Nothing follows.
     End,

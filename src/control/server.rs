@@ -273,6 +273,10 @@ impl Source {
                 Ok(client.send(&Answer::Heard(heard.unwrap_or_default())).await?)
             }
             Request::Stop { run } => self.stop(&run, client).await,
+            Request::Step { run, step, command } => {
+                self.driven(&run).await?.command(command.on(step)).await?;
+                Ok(client.send(&Answer::Taken).await?)
+            }
             Request::AnswerPermission { run, asked, answer } => {
                 self.driven(&run).await?.answer_permission(asked, answer).await?;
                 Ok(client.send(&Answer::PermissionAnswered).await?)

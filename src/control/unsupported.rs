@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, Which};
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 
 use super::ControlError;
@@ -90,6 +90,8 @@ impl ControlClient {
         stop(run: &RunId) -> StopAsked;
         /// Answers a permission request.
         answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
+        /// Commands a step.
+        command(run: &RunId, step: StepIndex, command: StepCommand) -> ();
         /// A session's transcript.
         transcript(run: &RunId, session: ClientSessionId) -> String;
     }

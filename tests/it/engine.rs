@@ -45,6 +45,7 @@ fn definition(files: &std::path::Path) -> RunDefinition {
         parallel: NonZeroU32::new(2).unwrap(),
         accounts: BTreeMap::new(),
         files: files.to_path_buf(),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }

@@ -51,9 +51,10 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     let (failure, because) = match step.end() {
         Some(StepEnd::Failed(failure)) => (Some(failure.as_ref().clone()), None),
         Some(StepEnd::NotRun(because)) => (None, Some(run.agent(*because).id.clone())),
-        Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Cancelled) | None => {
-            (None, None)
-        }
+        Some(
+            StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Cancelled | StepEnd::Skipped,
+        )
+        | None => (None, None),
     };
     StepRecap {
         step: index,
@@ -65,6 +66,8 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         report: accepted(step).cloned(),
         failure,
         not_run_because: because,
+        skipped: step.is_skipped(),
+        taken_from: step.hand().and_then(|hand| hand.taken.clone()),
         waiting_for: run.waiting_for(index),
         corrections: step.corrections(),
         started: step.started(),
@@ -234,6 +237,9 @@ fn failed_check(run: &Run) -> Option<String> {
 fn why(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
         return Some(failure.to_string());
+    }
+    if step.skipped {
+        return Some("skipped by a person".to_owned());
     }
     if let Some(because) = &step.not_run_because {
         return Some(format!("because of {because}"));

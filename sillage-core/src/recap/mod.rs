@@ -80,6 +80,12 @@ pub struct StepRecap {
     pub failure: Option<Failure>,
     /// The agent because of which it was not run.
     pub not_run_because: Option<String>,
+    /// Whether a person skipped it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+    /// The earlier run that its result is taken from (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_from: Option<RunId>,
     /// What keeps it from going on while the run is under way.
     pub waiting_for: Option<WaitingFor>,
     /// Times that its report went back to it.

@@ -182,6 +182,8 @@ fn reported(page: &mut Page, report: &Report) {
 pub(super) fn stopped_by(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
         Some(failure.to_string())
+    } else if step.skipped {
+        Some("not run: skipped by a person".to_owned())
     } else if let Some(because) = &step.not_run_because {
         Some(format!("not run because of {because}"))
     } else {

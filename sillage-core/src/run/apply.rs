@@ -38,19 +38,40 @@ impl Run {
             Event::EngineStarted { .. } => self.engine_started(at),
             Event::StopAsked { forced } => self.stop_asked(*forced, at),
             Event::ResumeAsked => self.resume_asked(at),
+            Event::RetryAsked { step } => self.retry_asked(*step, at),
+            Event::StepSkipped { step } => self.step_skipped(*step, at),
+            Event::StepOutdated { step, by } => self.step_outdated(*step, *by, at),
+            Event::StepTaken {
+                step,
+                from,
+                end,
+                report,
+                work,
+            } => self.step_taken(*step, from, end, report, work.as_ref(), at)?,
             Event::RunEnded { end } => {
                 self.stage = Stage::Ended(*end);
                 self.leave_the_checks_folder();
             }
             Event::StepStarted { step } => self.step_started(*step, at)?,
             Event::WorktreePlanned { step, branch, base } => {
-                self.step_mut(*step).work_mut().planned = Some((branch.clone(), base.clone()));
-                self.pass_to(*step, Phase::Leasing, at);
+                let work = self.step_mut(*step).work_mut();
+                work.planned = Some((branch.clone(), base.clone()));
+                let phase = match &mut work.worktree {
+                    // The one that it has is put there.
+                    Some(worktree) => {
+                        worktree.base.clone_from(base);
+                        Phase::Restarting
+                    }
+                    None => Phase::Leasing,
+                };
+                self.pass_to(*step, phase, at);
             }
             Event::WorktreeReady { step, worktree } => {
                 let step = self.step_mut(*step);
                 step.next = Next::Begin;
-                step.work_mut().worktree = Some(worktree.clone());
+                let work = step.work_mut();
+                work.worktree = Some(worktree.clone());
+                work.removed = false;
             }
             Event::WorktreeRestarted {
                 step,
@@ -62,6 +83,9 @@ impl Run {
                 let work = step.work_mut();
                 work.worktree = Some(worktree.clone());
                 work.committed = None;
+                work.merged = false;
+                work.removed = false;
+                work.holds.clear();
                 work.conflicts.clear();
                 work.conflict = None;
                 work.rescued.extend(rescued.clone());
@@ -130,7 +154,9 @@ impl Run {
                 if let Some(trouble) = trouble {
                     self.step_mut(*step).ledger_mut().troubles.push(trouble.clone());
                 }
-                if let Phase::Closing(end) = &self.steps[step.position()].phase {
+                if let Phase::Closing(end) = &self.steps[step.position()].phase
+                    && self.closing.values().all(|of| of != step)
+                {
                     let end = end.clone();
                     let next = match self.steps[step.position()].conflict() {
                         Some(_) => Phase::Abandoning(end),
@@ -290,7 +316,9 @@ impl Run {
             Next::Open => Phase::Opening,
             Next::Send | Next::Answer if attached => Phase::Prompted,
             Next::Find | Next::Send | Next::Answer | Next::Continue | Next::Resolve => Phase::Finding,
-            Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
+            Next::Begin | Next::Anew => {
+                return Err("a step starts with a worktree or a session".to_owned());
+            }
         };
         self.pass_to(step, phase, at);
         Ok(())
@@ -324,6 +352,13 @@ impl Run {
         // A cancelled step's session is kept: a resume looks for it again.
         if *end != StepEnd::Cancelled {
             self.drop_session(step);
+        }
+        if let Some(hand) = self.step_mut(step).hand.as_deref_mut() {
+            hand.skipping = false;
+        }
+        // What a person skipped stays so, whatever is done again upstream.
+        if *end == StepEnd::Skipped {
+            self.outdated.remove(&step);
         }
         self.enter(step, Phase::Ended(end.clone()), at);
         if self.steps[step.position()].lets_follow() {
@@ -361,7 +396,7 @@ impl Run {
                 Some(StepEnd::Failed(_)) => return RunEnd::Failed,
                 Some(StepEnd::Blocked) => RunEnd::Blocked,
                 Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
-                Some(StepEnd::Partial | StepEnd::Cancelled) => RunEnd::Partial,
+                Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::Skipped) => RunEnd::Partial,
                 Some(StepEnd::Complete | StepEnd::NotRun(_)) | None => RunEnd::Complete,
             };
             end = match (end, this) {
@@ -375,7 +410,8 @@ impl Run {
 
     /// At the end of a successful run, once its sessions are closed, each worktree is asked to go (R19).
     fn clean_when_done(&mut self) {
-        let over = self.ended as usize == self.steps.len() && self.closing.is_empty();
+        let over =
+            self.ended as usize == self.steps.len() && self.closing.is_empty() && self.outdated.is_empty();
         if self.stage != Stage::Running || !over || self.removing > 0 {
             return;
         }

@@ -83,11 +83,25 @@ impl Run {
             .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
             .filter(|step| {
                 let state = &self.steps[step.position()];
-                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow()
+                matches!(state.phase, Phase::Ended(_)) && !state.succeeded()
             })
             .collect();
         self.check_again(!again.is_empty());
-        for step in again {
+        let (skipped, again): (Vec<StepIndex>, Vec<StepIndex>) = again
+            .into_iter()
+            .partition(|step| self.steps[step.position()].is_skipped());
+        // What ran without them runs again.
+        for step in &skipped {
+            self.outdate_what_follows(*step);
+        }
+        for step in skipped {
+            self.begin_anew(step, None, at);
+        }
+        for step in again
+            .into_iter()
+            .filter(|step| !self.outdated.contains_key(step))
+            .collect::<Vec<_>>()
+        {
             self.leave(step, at);
             let state = self.step_mut(step);
             let has_session = state.session.as_deref().is_some_and(|s| s.opened.is_some());
@@ -111,6 +125,9 @@ impl Run {
                 }
                 None => {
                     state.corrections = 0;
+                    if !state.worked.is_zero() {
+                        state.hand_mut().worked_before = state.worked;
+                    }
                     if let Some(work) = state.work.as_deref_mut() {
                         work.conflict_returns = 0;
                     }

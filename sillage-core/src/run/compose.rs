@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::conflict::CONFLICT_RETURNS;
 use super::{ReportFile, Run, Step};
 use crate::id::StepIndex;
-use crate::message::{self, Apart, ConflictParts, Form, MessageParts, PortLink, Upstream};
+use crate::message::{self, Apart, ByHand, ConflictParts, Earlier, Form, MessageParts, PortLink, Upstream};
 use crate::report::{Expected, Report, write_form};
 use crate::task::{Port, REPORT_PORT, Task};
 use crate::time::Timestamp;
@@ -44,7 +44,16 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
             }
         })
         .collect();
-    message::compose(&MessageParts {
+    let skipped = skipped_upstream(run, step);
+    let skipped: Vec<&str> = skipped.iter().map(|one| run.agent(*one).id.as_str()).collect();
+    let by_hand = ByHand {
+        skipped: &skipped,
+        earlier: state.hand().filter(|hand| hand.again > 0).map(|hand| Earlier {
+            because: hand.because.map(|by| run.agent(by).id.as_str()),
+            merged: hand.merged.as_deref().filter(|_| worktree.is_some()),
+        }),
+    };
+    let parts = MessageParts {
         task: &definition.task.title,
         context: definition.task.context.as_deref(),
         method: definition.task.method.as_deref(),
@@ -56,9 +65,18 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
         reports_budget: definition.policy.report_budget,
         time_left: agent
             .max_duration
-            .map(|most| most.saturating_sub(state.worked(now))),
+            .map(|most| most.saturating_sub(state.worked_in_this_try(now))),
         form: Form::Report,
-    })
+    };
+    message::compose_with(&parts, &by_hand)
+}
+
+/// The steps right upstream that a person skipped.
+fn skipped_upstream(run: &Run, step: StepIndex) -> Vec<StepIndex> {
+    let parents = run.graph.parents(step.0).iter().copied().map(StepIndex);
+    parents
+        .filter(|parent| run.steps[parent.position()].is_skipped())
+        .collect()
 }
 
 /// What is said to a session that was interrupted, by us or by its provider, instead of the same message again.

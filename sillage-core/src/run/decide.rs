@@ -1,5 +1,6 @@
 //! Deciding: what follows from an input, and why. Changes nothing.
 
+mod by_hand;
 mod check;
 mod conflict;
 mod ending;
@@ -110,6 +111,9 @@ impl Decision<'_> {
             (Command::AnswerPermission { asked, .. }, Stage::Stopping { .. } | Stage::Ended(_)) => {
                 return Err(Refused::NoSuchPermission(*asked));
             }
+            (Command::Retry { step }, _) => self.retry(*step, false)?,
+            (Command::Redo { step }, _) => self.retry(*step, true)?,
+            (Command::Skip { step }, _) => self.skip(*step)?,
             (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
             (Command::Resume, Stage::Ended(end)) => {
                 if !self.run.can_resume() {

@@ -46,6 +46,21 @@ pub struct RunDefinition {
     pub files: PathBuf,
     /// How waits, stops and corrections go.
     pub policy: RunPolicy,
+    /// The earlier run of which it is a relaunch; none: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
+}
+
+/// What a relaunch takes from an earlier run (R13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelaunchOf {
+    /// The earlier run.
+    pub run: RunId,
+    /// The agent from which on everything runs again.
+    pub from: String,
+    /// What the task has otherwise than the earlier run had it, a line for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }
 
 /// The repository of a run.

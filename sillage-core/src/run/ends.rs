@@ -21,6 +21,8 @@ pub enum StepEnd {
     Cancelled,
     /// It was not run, because of this step upstream.
     NotRun(StepIndex),
+    /// A person skipped it: what follows runs without it.
+    Skipped,
 }
 
 /// How a run ended.

@@ -13,7 +13,7 @@ pub(super) use super::ends::{RunEnd, StepEnd};
 pub(super) use super::failure::{Failure, FailureClass, WaitCause};
 use super::stray::StrayWrite;
 use crate::fault::Fault;
-use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::id::{ClientMessageId, ClientSessionId, RunId, Seq, StepIndex};
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionRequest, SessionRequest, Usage,
 };
@@ -45,6 +45,26 @@ pub struct LeftBehind {
     pub trouble: Option<String>,
 }
 
+/// Commits of an earlier run that a step takes over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenWork {
+    /// The branch that holds them, without `refs/heads/`.
+    pub branch: String,
+    /// The branch's tip and what it changes.
+    pub committed: Committed,
+    /// The files by which they conflicted there and were not merged; none: they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+}
+
+impl TakenWork {
+    /// Whether the new run merges them.
+    #[must_use]
+    pub fn is_to_be_merged(&self) -> bool {
+        self.conflicts.is_empty() && self.committed.commits > 0
+    }
+}
+
 /// A fact of a run's life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -67,6 +87,37 @@ pub enum Event {
     },
     /// A person asked for what did not succeed to be done again.
     ResumeAsked,
+    /// A person asked for the step to be done again (W18).
+    RetryAsked {
+        /// The step.
+        step: StepIndex,
+    },
+    /// A person asked for the run to go on without the step (W18).
+    StepSkipped {
+        /// The step.
+        step: StepIndex,
+    },
+    /// What became of the step rests on what a step upstream did before, or did not do: it is done again.
+    StepOutdated {
+        /// The step.
+        step: StepIndex,
+        /// The step upstream.
+        by: StepIndex,
+    },
+    /// The step's result is that of an earlier run (R13).
+    StepTaken {
+        /// The step.
+        step: StepIndex,
+        /// The earlier run.
+        from: RunId,
+        /// How the step ended there.
+        end: StepEnd,
+        /// Its report.
+        report: Arc<Report>,
+        /// Its commits; none: it made none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<TakenWork>,
+    },
     /// The run is over.
     RunEnded {
         /// How.
@@ -392,7 +443,11 @@ impl Event {
             | Event::CheckStarted { .. }
             | Event::CheckEnded { .. }
             | Event::CheckCleared => None,
-            Event::StepStarted { step }
+            Event::RetryAsked { step }
+            | Event::StepSkipped { step }
+            | Event::StepOutdated { step, .. }
+            | Event::StepTaken { step, .. }
+            | Event::StepStarted { step }
             | Event::WorktreePlanned { step, .. }
             | Event::WorktreeReady { step, .. }
             | Event::WorktreeRestarted { step, .. }

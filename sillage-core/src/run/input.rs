@@ -194,6 +194,21 @@ pub enum Command {
     Stop,
     /// Do again what did not succeed (R12).
     Resume,
+    /// Do this step again that did not succeed, and what follows it (W18); one that waits tries at once.
+    Retry {
+        /// The step.
+        step: StepIndex,
+    },
+    /// The same, even of a step that succeeded.
+    Redo {
+        /// The step.
+        step: StepIndex,
+    },
+    /// Go on without this step: what follows runs without its report (W18).
+    Skip {
+        /// The step.
+        step: StepIndex,
+    },
     /// Answer a permission request.
     AnswerPermission {
         /// The position of the fact that it was asked.
@@ -201,6 +216,30 @@ pub enum Command {
         /// With what.
         answer: PermissionAnswer,
     },
+}
+
+/// What a person may ask of a step (W18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepCommand {
+    /// [`Command::Retry`].
+    Retry,
+    /// [`Command::Redo`].
+    Redo,
+    /// [`Command::Skip`].
+    Skip,
+}
+
+impl StepCommand {
+    /// The command on this step.
+    #[must_use]
+    pub const fn on(self, step: StepIndex) -> Command {
+        match self {
+            StepCommand::Retry => Command::Retry { step },
+            StepCommand::Redo => Command::Redo { step },
+            StepCommand::Skip => Command::Skip { step },
+        }
+    }
 }
 
 /// A person's answer to a permission request.
@@ -245,6 +284,49 @@ pub enum Refused {
         wanted: String,
         /// The options that there are.
         offered: Vec<String>,
+    },
+    /// There is no such step.
+    #[error("there is no step {}", .0.0)]
+    NoSuchStep(StepIndex),
+    /// It is stopping.
+    #[error("the run is stopping: ask again once it has stopped")]
+    Stopping,
+    /// The step is not over.
+    #[error("agent {agent} is {state}: there is nothing to do again yet")]
+    NotOver {
+        /// The agent.
+        agent: String,
+        /// Where it stands.
+        state: &'static str,
+    },
+    /// The step is on its way to its end.
+    #[error("agent {agent} has reported and its work is being seen to: ask again once that is over")]
+    Ending {
+        /// The agent.
+        agent: String,
+    },
+    /// The step succeeded.
+    #[error("agent {agent} is {state}: {}", match .skip { true => "there is nothing to skip", false => "say `--again` to have it done again all the same, and what follows it" })]
+    Succeeded {
+        /// The agent.
+        agent: String,
+        /// How it ended.
+        state: &'static str,
+        /// Whether it was to be skipped rather than done again.
+        skip: bool,
+    },
+    /// The step was skipped before.
+    #[error("agent {0} was skipped before")]
+    Skipped(String),
+    /// The step cannot run before one upstream.
+    #[error("agent {agent} does not run before {upstream}, which is {state}: retry or skip {upstream} first")]
+    Upstream {
+        /// The agent.
+        agent: String,
+        /// The agent in its way.
+        upstream: String,
+        /// How that one ended.
+        state: &'static str,
     },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]

@@ -5,6 +5,7 @@
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
 mod apply;
+mod by_hand;
 mod check;
 pub mod codec;
 mod commands;
@@ -29,21 +30,22 @@ pub(crate) mod tests;
 mod view;
 mod worktrees;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use by_hand::Taken;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use conflict::CONFLICT_RETURNS;
-pub use definition::{RunDefinition, RunPolicy, RunRepository};
+pub use definition::{RelaunchOf, RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
-pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded};
+pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded, TakenWork};
 pub use failure::{Failure, FailureClass, WaitCause};
-pub use input::{Command, Input, PermissionAnswer, Refused};
+pub use input::{Command, Input, PermissionAnswer, Refused, StepCommand};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use spent::{Cost, Spent};
-pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
+pub use step::{Conflict, Hand, Ledger, Phase, Step, StepSession, Wait, Work};
 pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
 pub use view::{CheckView, ConflictView, PlaceLimit, RunView, StepView, WaitingFor};
 pub use worktrees::worktrees;
@@ -86,6 +88,9 @@ pub struct Run {
     asking: u32,
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
+    /// Steps whose result, or whose end without one, rests on an earlier try upstream, and that are to be done again,
+    /// each with the step upstream.
+    outdated: BTreeMap<StepIndex, StepIndex>,
     check: check::CheckState,
 }
 
@@ -191,6 +196,7 @@ impl Run {
             ended: 0,
             asking: 0,
             removing: 0,
+            outdated: BTreeMap::new(),
             check: check::CheckState::default(),
         })
     }
@@ -310,7 +316,7 @@ impl Run {
     /// Whether it is over and something in it did not succeed, its check included (R12).
     #[must_use]
     pub fn can_resume(&self) -> bool {
-        self.end().is_some() && (!self.steps.iter().all(Step::lets_follow) || self.check_left())
+        self.end().is_some() && (!self.steps.iter().all(Step::succeeded) || self.check_left())
     }
 
     /// Its state in the words of R2.

@@ -7,7 +7,7 @@ use super::event::{MessagePurpose, StepEnd, WaitCause};
 use super::permissions::OpenPermission;
 use super::stray::StrayWrite;
 use crate::fault::Fault;
-use crate::id::{ClientMessageId, ClientSessionId};
+use crate::id::{ClientMessageId, ClientSessionId, RunId, StepIndex};
 use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
 use crate::ports::workspace::{Committed, Hold, Worktree};
 use crate::report::Report;
@@ -82,6 +82,32 @@ impl Phase {
     }
 }
 
+impl Phase {
+    /// Whether nothing is under way for a step in this phase that has to be let finish before the step begins anew.
+    pub(super) const fn can_be_called_off(&self) -> bool {
+        match self {
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Asking(_)
+            | Phase::MergeQueued(_)
+            | Phase::Ended(_) => true,
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::Merging(_) => false,
+        }
+    }
+}
+
 /// A dated wait (R10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -102,6 +128,8 @@ pub(super) enum Next {
     Begin,
     /// Put its worktree back to its base, then start.
     Restart,
+    /// Start from nothing, with a worktree that is put to where the run's work is now.
+    Anew,
     /// Ask again for the worktree that was planned.
     Lease,
     /// Ask again for the session that was planned.
@@ -139,6 +167,25 @@ pub struct Step {
     pub(super) worked: Duration,
     /// The date of its entry among the run's timers.
     pub(super) timer: Option<Timestamp>,
+    /// What people asked of it; absent while there is nothing to tell.
+    pub(super) hand: Option<Box<Hand>>,
+}
+
+/// What people asked of a step, and what came before that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hand {
+    /// Times that it was begun anew, by hand or because of a step upstream.
+    pub again: u32,
+    /// The step upstream because of which it was begun anew at last; none: it was asked for itself.
+    pub because: Option<StepIndex>,
+    /// The commit of an earlier try that the integration branch holds.
+    pub merged: Option<String>,
+    /// The earlier run that its result is from (R13).
+    pub taken: Option<RunId>,
+    /// Whether it is to be skipped once its worktree is made.
+    pub(super) skipping: bool,
+    /// Time that earlier tries worked, which does not count against this one (R11).
+    pub(super) worked_before: Duration,
 }
 
 /// The session of a step, until the step is over and its session closed.
@@ -263,7 +310,38 @@ impl Step {
             working_since: None,
             worked: Duration::ZERO,
             timer: None,
+            hand: None,
         }
+    }
+
+    /// What people asked of it, if anything.
+    #[must_use]
+    pub fn hand(&self) -> Option<&Hand> {
+        self.hand.as_deref()
+    }
+
+    pub(super) fn hand_mut(&mut self) -> &mut Hand {
+        self.hand.get_or_insert_default()
+    }
+
+    /// Whether it is to be skipped once its worktree is made.
+    pub(super) fn is_skipping(&self) -> bool {
+        self.hand.as_deref().is_some_and(|hand| hand.skipping)
+    }
+
+    /// Whether a person skipped it.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        matches!(self.phase, Phase::Ended(StepEnd::Skipped))
+    }
+
+    /// Time that its sessions spent answering in this try, up to `now`: what `max_duration` counts (R11).
+    pub(super) fn worked_in_this_try(&self, now: Timestamp) -> Duration {
+        let before = self
+            .hand
+            .as_deref()
+            .map_or(Duration::ZERO, |hand| hand.worked_before);
+        self.worked(now).saturating_sub(before)
     }
 
     /// Where it stands.
@@ -304,7 +382,7 @@ impl Step {
             Phase::Ended(StepEnd::Blocked) => "blocked",
             Phase::Ended(StepEnd::Failed(_)) => "failed",
             Phase::Ended(StepEnd::Cancelled) => "cancelled",
-            Phase::Ended(StepEnd::NotRun(_)) => "not_run",
+            Phase::Ended(StepEnd::NotRun(_) | StepEnd::Skipped) => "not_run",
         }
     }
 
@@ -424,9 +502,15 @@ impl Step {
         }
     }
 
-    /// Whether what follows may run: it is complete or partial, and nothing stands in the way (W18).
+    /// Whether what follows may run: it is complete or partial, and nothing stands in the way; or it was skipped (W18).
     #[must_use]
     pub fn lets_follow(&self) -> bool {
+        self.is_skipped() || self.succeeded()
+    }
+
+    /// Whether it is complete or partial, and nothing stands in the way.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
         let passed = matches!(self.phase, Phase::Ended(StepEnd::Complete | StepEnd::Partial));
         passed && self.report.as_ref().is_none_or(|r| r.blockers.is_empty())
     }

@@ -1,6 +1,7 @@
 //! The machine against a small scripted world, without IO.
 
 mod anything;
+mod by_hand;
 mod check;
 mod conflict;
 mod permissions;

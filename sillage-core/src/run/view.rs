@@ -108,6 +108,12 @@ pub struct StepView {
     pub corrections: u8,
     /// Times that it may go back.
     pub corrections_allowed: u8,
+    /// Whether a person skipped it (W18).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+    /// The earlier run that its result is taken from (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_from: Option<RunId>,
     /// The conflict that its agent is to resolve, while there is one (R17).
     pub conflict: Option<ConflictView>,
     /// Files of the person's checkout that changed while it was at work in its worktree.
@@ -336,6 +342,8 @@ impl StepView {
             waited: state.waited(now),
             corrections: state.corrections(),
             corrections_allowed: run.definition().policy.corrections,
+            skipped: state.is_skipped(),
+            taken_from: state.hand().and_then(|hand| hand.taken.clone()),
             conflict: state.conflict().and(state.work()).map(|work| ConflictView {
                 files: work.conflicts.clone(),
                 attempt: work.conflict_returns,
@@ -366,6 +374,12 @@ impl StepView {
                 "attempt {} of {}",
                 self.corrections, self.corrections_allowed
             ));
+        }
+        if self.skipped {
+            remarks.push("skipped".to_owned());
+        }
+        if let Some(run) = &self.taken_from {
+            remarks.push(format!("taken from run {run}"));
         }
         if let Some(conflict) = &self.conflict {
             remarks.push(format!(
@@ -431,7 +445,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Ended(StepEnd::Blocked) => '■',
         Phase::Ended(StepEnd::Failed(_)) => '✗',
         Phase::Ended(StepEnd::Cancelled) => '⊘',
-        Phase::Ended(StepEnd::NotRun(_)) => '-',
+        Phase::Ended(StepEnd::NotRun(_) | StepEnd::Skipped) => '-',
     }
 }
 

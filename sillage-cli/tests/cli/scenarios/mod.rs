@@ -4,6 +4,7 @@
 
 mod agents;
 mod boxes;
+mod by_hand;
 mod checks;
 mod conflicts;
 mod git;

@@ -51,7 +51,8 @@ impl Decision<'_> {
             | StepEnd::Partial
             | StepEnd::Failed(_)
             | StepEnd::Cancelled
-            | StepEnd::NotRun(_) => StepEnd::Partial,
+            | StepEnd::NotRun(_)
+            | StepEnd::Skipped => StepEnd::Partial,
         };
         match result {
             Ok(files) if files.is_empty() => self.say(Event::ConflictResolved { step }),
@@ -88,7 +89,7 @@ impl Decision<'_> {
                 self.end(step, end);
             }
             // The first failure is the one to tell.
-            (Err(_), StepEnd::Failed(_)) => self.end(step, end),
+            (Err(_), StepEnd::Failed(_) | StepEnd::Skipped) => self.end(step, end),
             (Err(error), _) => self.fail_in_workspace(step, error),
         }
     }

@@ -14,7 +14,7 @@ impl Decision<'_> {
             StepEnd::Complete | StepEnd::Partial => !self.is_held_up(step),
             StepEnd::Blocked | StepEnd::Failed(_) | StepEnd::NotRun(_) => false,
             // A stop leaves what follows as it is, to be resumed.
-            StepEnd::Cancelled => true,
+            StepEnd::Cancelled | StepEnd::Skipped => true,
         };
         self.cancel_permissions(step);
         self.say(Event::StepEnded { step, end });

@@ -14,6 +14,9 @@ impl Decision<'_> {
     pub(super) fn tick(&mut self) {
         match self.run.stage {
             Stage::Running => {
+                if self.renew_what_is_outdated() {
+                    return;
+                }
                 self.due_timers();
                 self.start_ready();
                 self.next_merge();
@@ -56,7 +59,9 @@ impl Decision<'_> {
     fn start_ready(&mut self) {
         for position in self.run.places.startable() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
-            self.start(step);
+            if !self.run.is_being_cleared(step) {
+                self.start(step);
+            }
         }
     }
 
@@ -68,8 +73,8 @@ impl Decision<'_> {
                 let worktree = state.worktree().cloned();
                 self.plan_session(step, worktree.as_ref());
             }
-            Next::Begin if self.run.definition.has_worktree(step) => self.plan_worktree(step),
-            Next::Begin => self.plan_session(step, None),
+            Next::Begin | Next::Anew if self.run.definition.has_worktree(step) => self.plan_worktree(step),
+            Next::Begin | Next::Anew => self.plan_session(step, None),
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }

@@ -25,6 +25,7 @@ impl Decision<'_> {
                 });
                 self.open_in(step, worktree);
             }
+            Err(_) if self.run.steps[step.position()].is_skipping() => self.end(step, StepEnd::Skipped),
             Err(error) => self.fail_in_workspace(step, error),
         }
     }
@@ -43,12 +44,15 @@ impl Decision<'_> {
                 self.say(event);
                 self.open_in(step, worktree);
             }
+            Err(_) if self.run.steps[step.position()].is_skipping() => self.end(step, StepEnd::Skipped),
             Err(error) => self.fail_in_workspace(step, error),
         }
     }
 
     fn open_in(&mut self, step: StepIndex, worktree: &Worktree) {
-        if self.is_stopping() {
+        if self.run.steps[step.position()].is_skipping() {
+            self.end(step, StepEnd::Skipped);
+        } else if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
         } else {
             self.plan_session(step, Some(worktree));
@@ -123,7 +127,7 @@ impl Decision<'_> {
                 }
             }
             // The first failure is the one to tell.
-            (Err(_), StepEnd::Failed(_)) => self.end(step, end),
+            (Err(_), StepEnd::Failed(_) | StepEnd::Skipped) => self.end(step, end),
             (Err(error), _) => self.fail_in_workspace(step, error),
         }
     }

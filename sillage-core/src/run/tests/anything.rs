@@ -13,7 +13,7 @@ const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// What goes wrong besides the agents' answers.
 #[derive(Debug, Clone)]
-struct Bad {
+pub(super) struct Bad {
     /// Of each agent: times that its work conflicts, and that it leaves the conflict.
     conflicts: Vec<(u8, u8)>,
     /// Whether the task's check passes, where it has one.
@@ -22,7 +22,7 @@ struct Bad {
 
 /// A graph whose links go from a lower to a higher agent, limits, what each agent answers in turn, and what else goes
 /// wrong.
-fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
+pub(super) fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
     let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
     let bad = (conflicts, any::<Option<bool>>()).prop_map(|(conflicts, check)| Bad { conflicts, check });
     (peaceful(), bad).prop_map(|((mut definition, answers), bad)| {
@@ -55,7 +55,7 @@ fn peaceful() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     )
 }
 
-fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> World {
+pub(super) fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> World {
     let mut world = World::new(definition.clone());
     world.person = Some(PermissionAnswer::Allow);
     world.passes = bad.check.unwrap_or(true);
