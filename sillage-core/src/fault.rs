@@ -100,6 +100,26 @@ pub enum FaultCode {
     MissingDeliverable,
     /// An answer cut by the model's limit.
     CutAnswer,
+    /// No plan in an answer.
+    NoPlan,
+    /// A plan without units of work.
+    NoUnits,
+    /// More sub-agents than the dynamic agent may have.
+    TooManySubAgents,
+    /// A unit of work that no sub-agent has.
+    UnitUncovered,
+    /// A unit of work that stands more than once among those of the sub-agents.
+    UnitCoveredTwice,
+    /// A sub-agent's unit of work that the plan does not list.
+    UnknownUnit,
+    /// A sub-agent without units of work.
+    EmptySubAgent,
+    /// A field that exists, and that the dynamic agent's coordinator may not write for its sub-agents.
+    FieldNotDelegated,
+    /// A model and effort that sub-agents may not use together.
+    PairNotAllowed,
+    /// A sub-agent that is to follow one that is not in the plan.
+    UnknownAfter,
 }
 
 /// Names longer than this are not compared: nobody means another name by one so long, and comparing costs the

@@ -24,6 +24,32 @@ pub struct Cycle {
     pub tangled: Vec<u32>,
 }
 
+impl Cycle {
+    /// The cycle in words; `names` are those of the nodes.
+    pub(crate) fn told(&self, names: &[&str]) -> String {
+        let named = |nodes: &[u32], between: &str| {
+            let named: Vec<String> = nodes
+                .iter()
+                .map(|&node| format!("`{}`", names[node as usize]))
+                .collect();
+            named.join(between)
+        };
+        let first = self
+            .along
+            .first()
+            .map(|&node| named(&[node], ""))
+            .unwrap_or_default();
+        let mut told = format!(
+            "these agents wait for one another: {} -> {first}",
+            named(&self.along, " -> ")
+        );
+        if !self.tangled.is_empty() {
+            told = format!("{told}, and with them {}", named(&self.tangled, ", "));
+        }
+        told
+    }
+}
+
 impl Graph {
     /// The graph of a task that has passed its checks. Links between the same two agents count once.
     ///

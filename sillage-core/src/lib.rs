@@ -15,6 +15,7 @@ pub mod id;
 pub mod journal;
 pub mod message;
 pub mod plain;
+pub mod plan;
 pub mod policy;
 pub mod ports;
 pub mod project;

@@ -85,6 +85,11 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// The entries of a map whose fields were judged already.
+    pub(crate) fn new(what: &'static str, spot: Spot<'a>, entries: &'a [(super::Key, Node)]) -> Self {
+        Fields { what, spot, entries }
+    }
+
     /// A field that may be left out; one that is empty counts as left out.
     pub(crate) fn optional(&self, name: &str) -> Option<Spot<'a>> {
         self.find(name).filter(|spot| !spot.is_null())
@@ -125,9 +130,36 @@ impl<'a> Fields<'a> {
 pub(crate) struct Checker {
     faults: Vec<Fault>,
     compared: usize,
+    of: Author,
+}
+
+/// Who wrote what is read: their faults have different codes, and different words for the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Author {
+    /// A person, in a file.
+    #[default]
+    Person,
+    /// An agent, in its answer.
+    Agent,
 }
 
 impl Checker {
+    /// For the JSON of an agent's answer.
+    pub(crate) fn of_answer() -> Checker {
+        Checker {
+            of: Author::Agent,
+            ..Checker::default()
+        }
+    }
+
+    /// The code of a value that is not what it must be.
+    pub(crate) fn wrong_value(&self) -> FaultCode {
+        match self.of {
+            Author::Person => FaultCode::BadType,
+            Author::Agent => FaultCode::BadValue,
+        }
+    }
+
     /// The value if nothing was at fault, else the faults in the order of the text.
     pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Vec<Fault>> {
         if self.faults.is_empty() {
@@ -305,7 +337,7 @@ impl Checker {
             brief(text)
         );
         self.fault(
-            FaultCode::BadType,
+            self.wrong_value(),
             message,
             spot.path.clone(),
             Some(spot.node.place),
@@ -315,18 +347,23 @@ impl Checker {
     }
 
     /// Tells that a value is not what it must be. Always none.
-    fn bad_type<T>(&mut self, spot: &Spot<'_>, expected: &str) -> Option<T> {
+    pub(crate) fn bad_type<T>(&mut self, spot: &Spot<'_>, expected: &str) -> Option<T> {
+        let (map, nothing) = match self.of {
+            Author::Person => ("a map", "nothing"),
+            Author::Agent => ("an object", "null"),
+        };
         let (found, hint) = match &spot.node.value {
-            Value::Null => ("nothing", ""),
+            Value::Null => (nothing, ""),
             Value::Bool(_) => ("true or false", ", put it in quotes"),
             Value::Number(_) => ("a number", ", put it in quotes"),
             Value::Text(_) => ("a text", ""),
             Value::List(_) => ("a list", ""),
-            Value::Map(_) => ("a map", ""),
+            Value::Map(_) => (map, ""),
         };
+        let expected = if expected == "a map" { map } else { expected };
         let hint = if expected == "a text" { hint } else { "" };
         let message = format!("{} must be {expected}, not {found}{hint}", spot.label());
-        self.fault_at(spot, FaultCode::BadType, message);
+        self.fault_at(spot, self.wrong_value(), message);
         None
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::report::{Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind};
-use crate::task::{AgentKind, WorktreeWish};
+use crate::task::{AgentKind, SubAgentRules, WorktreeWish};
 
 fn agent(mission: &str) -> AgentDefinition {
     AgentDefinition {
@@ -85,7 +85,7 @@ fn upstream<'a>(agent: &'a str, report: &'a Report) -> Upstream<'a> {
 
 fn section(upstream: &[Upstream<'_>], budget: usize) -> String {
     let mut text = String::new();
-    upstream::push_reports(&mut text, upstream, budget);
+    upstream::push_reports(&mut text, Heading::Before, upstream, budget);
     text
 }
 
@@ -187,15 +187,26 @@ fn w13_what_is_not_there_is_left_out() {
 }
 
 #[test]
-fn w19_another_form_takes_the_place_of_the_reports() {
-    let text = with(&agent("Plan."), |parts| {
+fn w19_a_dynamic_agent_is_asked_for_a_plan() {
+    let mut agent = agent("Build it.");
+    agent.kind = AgentKind::Dynamic;
+    agent.sub_agents = Some(SubAgentRules {
+        max: std::num::NonZeroU32::MIN,
+        delegate: vec![],
+        allow: vec![],
+    });
+    let text = with(&agent, |parts| {
         compose(&MessageParts {
-            form: Form::Other("Write a plan."),
+            form: Form::Plan,
             ..parts
         })
     });
-    assert!(text.ends_with("## Your answer\n\nWrite a plan.\n"), "{text}");
-    assert!(!text.contains("exactly one fenced"));
+    assert_eq!(headings(&text).last(), Some(&"## Your plan"));
+    assert!(text.contains("You coordinate"), "{text}");
+    assert!(text.contains("Build it."), "{text}");
+    let mut form = String::new();
+    plan::write_form(&mut form, &agent);
+    assert!(text.ends_with(&form), "{text}");
 }
 
 #[test]

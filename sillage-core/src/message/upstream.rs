@@ -10,7 +10,24 @@ use super::fenced::{push_code, push_line};
 use super::{Apart, Upstream};
 use crate::report::Report;
 
-const HEADING: &str = "## Reports of the agents before you\n\n";
+/// Whose reports a section holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heading {
+    /// Of the agents that are linked to the one that reads them.
+    Before,
+    /// Of the sub-agents of the coordinator that reads them.
+    SubAgents,
+}
+
+impl Heading {
+    const fn text(self) -> &'static str {
+        match self {
+            Heading::Before => "## Reports of the agents before you\n\n",
+            Heading::SubAgents => "## Reports of your sub-agents\n\n",
+        }
+    }
+}
+
 const CUT_HEADING: &str =
     "Reports are cut to fit here. Each says where its full text is: read it if you need it.\n\n";
 
@@ -18,12 +35,12 @@ const CUT_HEADING: &str =
 const SHORTEST_LINE: usize = 40;
 
 /// Adds the section, in at most `budget` characters.
-pub(super) fn push_reports(text: &mut String, upstream: &[Upstream<'_>], budget: usize) {
+pub(super) fn push_reports(text: &mut String, heading: Heading, upstream: &[Upstream<'_>], budget: usize) {
     if upstream.is_empty() {
         return;
     }
     let start = text.len();
-    text.push_str(HEADING);
+    text.push_str(heading.text());
     for one in upstream {
         push_report(text, one, None);
     }
@@ -33,23 +50,23 @@ pub(super) fn push_reports(text: &mut String, upstream: &[Upstream<'_>], budget:
         return;
     }
     text.truncate(start);
-    match detail_caps(upstream, budget) {
+    match detail_caps(heading, upstream, budget) {
         Some(caps) => {
-            text.push_str(HEADING);
+            text.push_str(heading.text());
             text.push_str(CUT_HEADING);
             for (one, cap) in upstream.iter().zip(caps) {
                 push_report(text, one, Some(cap));
             }
         }
-        None => push_lines(text, upstream, budget),
+        None => push_lines(text, heading, upstream, budget),
     }
 }
 
 /// For each report the length to which each of its details is cut, shares being as equal as can be between reports
 /// and then between the details of a report; none when the reports do not fit without any detail.
-fn detail_caps(upstream: &[Upstream<'_>], budget: usize) -> Option<Vec<usize>> {
+fn detail_caps(heading: Heading, upstream: &[Upstream<'_>], budget: usize) -> Option<Vec<usize>> {
     let mut scratch = String::new();
-    let mut kept = HEADING.len() + CUT_HEADING.len();
+    let mut kept = heading.text().len() + CUT_HEADING.len();
     let mut details = Vec::with_capacity(upstream.len());
     for one in upstream {
         scratch.clear();
@@ -334,9 +351,9 @@ fn escaped_length(content: &str) -> usize {
 }
 
 /// A line of equal length for each report: outcome, title and where the whole is, then the summary.
-fn push_lines(text: &mut String, upstream: &[Upstream<'_>], budget: usize) {
+fn push_lines(text: &mut String, heading: Heading, upstream: &[Upstream<'_>], budget: usize) {
     let folder = common_folder(upstream);
-    let mut heading = String::from(HEADING);
+    let mut heading = String::from(heading.text());
     let _ = write!(
         heading,
         "{} reports are too long to stand here. The full ones are in ",

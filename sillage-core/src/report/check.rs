@@ -422,7 +422,7 @@ fn name_of(path: &str) -> &str {
 }
 
 /// The start of a text that somebody else wrote, short enough for a message.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.chars().nth(MOST).is_some() {

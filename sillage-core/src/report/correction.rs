@@ -38,13 +38,7 @@ pub fn correction(faults: &[Fault], attempt: u32, expected: &Expected<'_>) -> St
     let told = |code: FaultCode| faults.iter().any(|fault| fault.code == code);
     let mut text = String::with_capacity(4_096);
     text.push_str("Your report was not accepted. What is wrong:\n\n");
-    for fault in faults.iter().take(MOST_TOLD) {
-        push_fault(&mut text, fault);
-    }
-    if faults.len() > MOST_TOLD {
-        // Writing to a text does not fail, here and below.
-        let _ = writeln!(text, "- and {} more faults", faults.len() - MOST_TOLD);
-    }
+    push_faults(&mut text, faults);
     text.push('\n');
     if told(FaultCode::MissingDeliverable) {
         text.push_str(
@@ -68,6 +62,17 @@ pub fn correction(faults: &[Fault], attempt: u32, expected: &Expected<'_>) -> St
     text.push('\n');
     write_form(&mut text, expected);
     text
+}
+
+/// Adds a line for each fault; where there are very many, the last line counts the rest.
+pub(crate) fn push_faults(text: &mut String, faults: &[Fault]) {
+    for fault in faults.iter().take(MOST_TOLD) {
+        push_fault(text, fault);
+    }
+    if faults.len() > MOST_TOLD {
+        // Writing to a text does not fail, here and below.
+        let _ = writeln!(text, "- and {} more faults", faults.len() - MOST_TOLD);
+    }
 }
 
 fn push_fault(text: &mut String, fault: &Fault) {

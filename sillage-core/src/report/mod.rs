@@ -9,7 +9,9 @@ mod find;
 mod form;
 mod model;
 
+pub(crate) use check::shown;
 pub use check::{MAX_REPORT, MAX_SUMMARY};
+pub(crate) use correction::push_faults;
 pub use correction::{MAX_RETURNS, correction, missing_deliverable};
 pub use find::{Found, find};
 pub use form::write_form;
@@ -17,7 +19,7 @@ pub use model::{
     Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
 };
 
-use crate::document::{Place, Unreadable, json};
+use crate::document::{Node, json};
 use crate::fault::{Fault, FaultCode};
 
 /// The JSON Schema of a report, for editors and for models that are asked for structured output.
@@ -36,56 +38,51 @@ pub struct Expected<'a> {
 /// Every fault at once, each with its JSON pointer in the report and its line and column in the answer. An answer
 /// without a report, or with one that is not JSON, has that single fault; when it was cut, that it was.
 pub fn read(answer: &str, expected: &Expected<'_>, cut: bool) -> Result<Report, Vec<Fault>> {
-    let (text, place) = match find(answer) {
-        Found::Json { text, place } => (text, place),
-        Found::Nothing => return Err(vec![unreadable(cut, no_report())]),
-        Found::Unclosed(place) => return Err(vec![unreadable(cut, unclosed(place))]),
+    let (root, text) = object(answer, "report", FaultCode::NoReport, cut).map_err(|fault| vec![fault])?;
+    check::check(&root, text, expected)
+}
+
+/// The tree of the object in which an agent hands over its `what`, and the text of that object. `none` is the code of
+/// an answer that holds no object, `cut` says that the model's limit ended the answer.
+pub(crate) fn object<'a>(
+    answer: &'a str,
+    what: &str,
+    none: FaultCode,
+    cut: bool,
+) -> Result<(Node, &'a str), Fault> {
+    let fault = match find(answer) {
+        Found::Json { text, place } => match json::read(text, place) {
+            Ok(root) => return Ok((root, text)),
+            Err(error) => {
+                let message = format!("the {what} is not JSON: {}", error.message);
+                let place = error.place.unwrap_or(place);
+                check::fault(FaultCode::BadJson, message, String::new(), place)
+            }
+        },
+        Found::Unclosed(place) => {
+            let message = "the JSON object that is opened here is never closed".to_owned();
+            check::fault(FaultCode::BadJson, message, String::new(), place)
+        }
+        Found::Nothing => Fault {
+            code: none,
+            message: format!(
+                "there is no {what} in the answer: end it with one JSON object in a fenced `json` block"
+            ),
+            path: String::new(),
+            line: None,
+            column: None,
+            suggestion: None,
+        },
     };
-    match json::read(text, place) {
-        Ok(root) => check::check(&root, text, expected),
-        Err(error) => Err(vec![unreadable(cut, bad_json(error, place))]),
-    }
-}
-
-fn no_report() -> Fault {
-    let message =
-        "there is no report in the answer: end it with one JSON object in a fenced `json` block".into();
-    Fault {
-        code: FaultCode::NoReport,
-        message,
-        path: String::new(),
-        line: None,
-        column: None,
-        suggestion: None,
-    }
-}
-
-fn unclosed(place: Place) -> Fault {
-    let message = "the JSON object that is opened here is never closed".into();
-    check::fault(FaultCode::BadJson, message, String::new(), place)
-}
-
-fn bad_json(error: Unreadable, start: Place) -> Fault {
-    let message = format!("the report is not JSON: {}", error.message);
-    check::fault(
-        FaultCode::BadJson,
-        message,
-        String::new(),
-        error.place.unwrap_or(start),
-    )
-}
-
-/// What is told of an answer whose report cannot be read: `fault`, unless that only shows that it was cut.
-fn unreadable(cut: bool, fault: Fault) -> Fault {
     if !cut {
-        return fault;
+        return Err(fault);
     }
-    let message = "the model's limit cut the answer before the report was complete".into();
-    Fault {
+    // What cannot be read only shows that the answer was cut.
+    Err(Fault {
         code: FaultCode::CutAnswer,
-        message,
+        message: format!("the model's limit cut the answer before the {what} was complete"),
         ..fault
-    }
+    })
 }
 
 #[cfg(test)]

@@ -11,5 +11,5 @@ pub use model::{
 };
 pub use models::{UnknownModel, check_models, resolve_model};
 pub use read::read;
-pub(crate) use read::read_folders;
+pub(crate) use read::{AGENT_FIELDS, read_folders, work};
 pub use schema::SCHEMA;

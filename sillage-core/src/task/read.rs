@@ -2,6 +2,7 @@
 
 mod agent;
 mod links;
+pub(crate) mod work;
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -12,6 +13,7 @@ use crate::document::{self, Format, Value};
 use crate::fault::{Fault, FaultCode};
 use crate::ports::runtime::ModelOffer;
 
+use self::work::optional_text;
 use super::models::{Wish, check_wishes};
 use super::{Autocompact, FolderLists, Limits, Task};
 
@@ -29,10 +31,12 @@ pub(super) const TASK_FIELDS: &[&str] = &[
 ];
 pub(super) const FOLDER_FIELDS: &[&str] = &["read", "write"];
 pub(super) const LIMIT_FIELDS: &[&str] = &["parallel", "models"];
+pub(crate) use agent::AGENT_FIELDS;
 #[cfg(test)]
 pub(super) use {
-    agent::{AGENT_FIELDS, ALLOW_FIELDS, DELIVERABLE_FIELDS, SUB_AGENT_FIELDS},
+    agent::{ALLOW_FIELDS, SUB_AGENT_FIELDS},
     links::LINK_FIELDS,
+    work::DELIVERABLE_FIELDS,
 };
 
 /// Reads a task definition and checks all of it (W6–W12). Models and efforts are checked where `offers` are given;
@@ -117,11 +121,11 @@ impl Reading<'_> {
         };
         Task {
             title,
-            context: self.optional_text(&fields, "context"),
-            method: self.optional_text(&fields, "method"),
+            context: optional_text(&mut self.checker, &fields, "context"),
+            method: optional_text(&mut self.checker, &fields, "method"),
             folders: folders.unwrap_or_default(),
             limits: limits.unwrap_or_default(),
-            check: self.optional_text(&fields, "check"),
+            check: optional_text(&mut self.checker, &fields, "check"),
             autocompact: autocompact.unwrap_or_default(),
             agents,
             links,
@@ -134,12 +138,6 @@ impl Reading<'_> {
         spot.and_then(|spot| self.checker.filled_text(&spot, blank))
             .unwrap_or_default()
             .to_owned()
-    }
-
-    /// A text that may be left out; a blank one counts as left out.
-    fn optional_text(&mut self, fields: &Fields<'_>, name: &str) -> Option<String> {
-        let text = self.checker.text(&fields.optional(name)?)?;
-        (!text.trim().is_empty()).then(|| text.to_owned())
     }
 
     fn limits(&mut self, spot: Spot<'_>) -> Limits {

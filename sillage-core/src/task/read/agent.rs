@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
-use std::path::{Component, Path, PathBuf};
 
 use super::super::models::{Named, Wish};
 use super::super::{
-    AgentDefinition, AgentKind, AllowedPair, DelegatedField, Deliverable, REPORT_PORT, Resource,
-    SubAgentRules, WorktreeWish,
+    AgentDefinition, AgentKind, AllowedPair, DelegatedField, REPORT_PORT, SubAgentRules, WorktreeWish,
 };
 use super::Reading;
+use super::work::{check_id, deliverable, optional_text, resources};
 use crate::document::Value;
-use crate::document::check::{Fields, Spot, brief};
+use crate::document::check::{Fields, Spot};
 use crate::fault::FaultCode;
 
-pub(in crate::task) const AGENT_FIELDS: &[&str] = &[
+pub(crate) const AGENT_FIELDS: &[&str] = &[
     "id",
     "title",
     "mission",
@@ -30,7 +29,6 @@ pub(in crate::task) const AGENT_FIELDS: &[&str] = &[
     "outputs",
     "sub_agents",
 ];
-pub(in crate::task) const DELIVERABLE_FIELDS: &[&str] = &["text", "files"];
 pub(in crate::task) const SUB_AGENT_FIELDS: &[&str] = &["max", "delegate", "allow"];
 pub(in crate::task) const ALLOW_FIELDS: &[&str] = &["model", "efforts"];
 
@@ -132,10 +130,10 @@ impl Reading<'_> {
             .and_then(|spot| self.checker.choice(&spot, WORKTREES));
         let definition = AgentDefinition {
             id: id.to_owned(),
-            title: self.optional_text(&fields, "title"),
+            title: optional_text(&mut self.checker, &fields, "title"),
             mission,
-            resources: self.resources(&fields),
-            deliverable: fields.optional("deliverable").map(|spot| self.deliverable(spot)),
+            resources: resources(&mut self.checker, &fields),
+            deliverable: deliverable(&mut self.checker, &fields),
             model,
             effort,
             kind: kind.unwrap_or_default(),
@@ -189,30 +187,11 @@ impl Reading<'_> {
                 Value::Null | Value::Bool(_) | Value::Text(_) | Value::List(_) | Value::Map(_) => "",
             };
         };
-        if self.id(&spot, id) && known.by_id.contains_key(id) {
+        if check_id(&mut self.checker, &spot, id) && known.by_id.contains_key(id) {
             let message = format!("another agent before this one has the id `{id}`");
             self.checker.fault_at(&spot, FaultCode::DuplicateId, message);
         }
         id
-    }
-
-    /// Whether this is an identifier; a fault if it is not.
-    fn id(&mut self, spot: &Spot<'_>, id: &str) -> bool {
-        if is_id(id) {
-            return true;
-        }
-        let message = format!(
-            "`{}` is no id: it takes 1 to 64 of a-z, 0-9, `_` and `-`, the first a letter or digit",
-            brief(id)
-        );
-        self.checker.fault(
-            FaultCode::BadId,
-            message,
-            &spot.path,
-            Some(spot.node.place),
-            as_id(id),
-        );
-        false
     }
 
     fn model_and_effort(&mut self, fields: &Fields<'_>) -> (String, String) {
@@ -250,7 +229,7 @@ impl Reading<'_> {
         let ports = self.checker.texts(&spot)?;
         let mut seen = HashSet::new();
         for (spot, port) in &ports {
-            if !self.id(spot, port) {
+            if !check_id(&mut self.checker, spot, port) {
                 continue;
             }
             if !seen.insert(*port) {
@@ -262,54 +241,6 @@ impl Reading<'_> {
             }
         }
         Some(ports.into_iter().map(|(_, port)| port).collect())
-    }
-
-    fn resources(&mut self, fields: &Fields<'_>) -> Vec<Resource> {
-        let texts = fields
-            .optional("resources")
-            .and_then(|spot| self.checker.texts(&spot));
-        texts
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(_, text)| Resource(text.to_owned()))
-            .collect()
-    }
-
-    fn deliverable(&mut self, spot: Spot<'_>) -> Deliverable {
-        match &spot.node.value {
-            Value::Map(_) => {}
-            Value::Text(text) => {
-                return Deliverable {
-                    text: Some(text.clone()),
-                    files: Vec::new(),
-                };
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) => {
-                let message = "`deliverable` must be a text, or a map of `text` and `files`";
-                self.checker.fault_at(&spot, FaultCode::BadType, message);
-                return Deliverable::default();
-            }
-        }
-        let Some(fields) = self.checker.fields(spot, "`deliverable`", DELIVERABLE_FIELDS) else {
-            return Deliverable::default();
-        };
-        let files = fields
-            .optional("files")
-            .and_then(|spot| self.checker.texts(&spot))
-            .unwrap_or_default();
-        for (spot, file) in &files {
-            if !stays_inside(Path::new(file)) {
-                let message = format!(
-                    "`{}` must be a path to a file within the step's folder",
-                    brief(file)
-                );
-                self.checker.fault_at(spot, FaultCode::BadType, message);
-            }
-        }
-        Deliverable {
-            text: self.optional_text(&fields, "text"),
-            files: files.into_iter().map(|(_, file)| PathBuf::from(file)).collect(),
-        }
     }
 
     /// `kind` is none when it is at fault itself: then `sub_agents` may be there or not.
@@ -397,45 +328,4 @@ fn owned(names: Option<&[&str]>) -> Vec<String> {
 
 fn name_of(named: Option<&Named>) -> String {
     named.map(|named| named.name.clone()).unwrap_or_default()
-}
-
-/// `[a-z0-9][a-z0-9_-]{0,63}` (W6).
-pub(crate) fn is_id(text: &str) -> bool {
-    let alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    text.len() <= 64
-        && text.bytes().next().is_some_and(alphanumeric)
-        && text.bytes().all(|b| alphanumeric(b) || b == b'_' || b == b'-')
-}
-
-/// The identifier that a text comes closest to: lower case, with hyphens for what does not fit.
-fn as_id(text: &str) -> Option<String> {
-    let fitting = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
-    };
-    let id: String = text
-        .trim()
-        .chars()
-        .map(fitting)
-        .skip_while(|c| !c.is_ascii_alphanumeric())
-        .take(64)
-        .collect();
-    let id = id.trim_end_matches('-');
-    is_id(id).then(|| id.to_owned())
-}
-
-/// Whether a relative path names something in its folder wherever that is. No path of ours goes up and comes back.
-fn stays_inside(path: &Path) -> bool {
-    let mut names = 0;
-    for component in path.components() {
-        match component {
-            Component::Normal(_) => names += 1,
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
-        }
-    }
-    names > 0
 }

@@ -8,7 +8,7 @@ use super::agent::{KnownAgents, Ports};
 use crate::document::check::{Spot, brief, field_path};
 use crate::document::{Place, Value};
 use crate::fault::FaultCode;
-use crate::graph::{Cycle, Graph};
+use crate::graph::Graph;
 
 pub(in crate::task) const LINK_FIELDS: &[&str] = &["from", "to"];
 
@@ -197,7 +197,7 @@ impl Reading<'_> {
             let edge = cycle.along.first().copied().zip(cycle.along.get(1).copied());
             if let Some(spot) = edge.and_then(|edge| first_of.get(&edge)) {
                 self.checker
-                    .fault_at(spot, FaultCode::Cycle, cycle_message(&cycle, &known.ids));
+                    .fault_at(spot, FaultCode::Cycle, cycle.told(&known.ids));
             }
         }
     }
@@ -220,29 +220,6 @@ impl Side {
 
 fn is_end(side: &str) -> bool {
     !side.trim().is_empty() && !side.contains("->")
-}
-
-fn cycle_message(cycle: &Cycle, ids: &[&str]) -> String {
-    let names = |nodes: &[u32], between: &str| {
-        let names: Vec<String> = nodes
-            .iter()
-            .map(|&node| format!("`{}`", ids[node as usize]))
-            .collect();
-        names.join(between)
-    };
-    let first = cycle
-        .along
-        .first()
-        .map(|&node| names(&[node], ""))
-        .unwrap_or_default();
-    let mut message = format!(
-        "these agents wait for one another: {} -> {first}",
-        names(&cycle.along, " -> ")
-    );
-    if !cycle.tangled.is_empty() {
-        message = format!("{message}, and with them {}", names(&cycle.tangled, ", "));
-    }
-    message
 }
 
 /// Finds places inside texts of one line, in one pass over the source as long as they are asked for in order.
