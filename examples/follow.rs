@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
             FeedItem::Chatter { step, event, .. } => {
                 if let SessionEventKind::Text { text } = &event.kind {
-                    println!("{} says: {text}", run.agent(step).id);
+                    println!("{} says: {text}", run.step_name(step));
                 }
             }
             FeedItem::Missed(count) => println!("this reader was too slow for {count} items"),

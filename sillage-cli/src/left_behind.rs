@@ -9,8 +9,7 @@ use sillage::Reader;
 use sillage::acp::leftovers::{self, Leftover, LeftoverState};
 use sillage::core::id::{RunId, Seq};
 use sillage::core::ports::store::Which;
-use sillage::core::run::{Event, LeftBehind};
-use sillage::core::task::AgentDefinition;
+use sillage::core::run::{Event, LeftBehind, Run};
 
 use crate::adapters::Adapters;
 use crate::failure::{Failure, Kind};
@@ -101,11 +100,8 @@ async fn attribute(left: &[Leftover], reader: &Reader) -> Result<Vec<Told>, Fail
         let Ok(log) = reader.events(&summary.run, Seq::FIRST).await else {
             continue;
         };
-        let mut agents: &[AgentDefinition] = &[];
+        let run = Run::replay(log.iter().cloned()).ok();
         for fact in &log {
-            if let Event::RunCreated(definition) = &fact.event {
-                agents = &definition.task.agents;
-            }
             let Event::SessionPlanned { step, request } = &fact.event else {
                 continue;
             };
@@ -113,7 +109,7 @@ async fn attribute(left: &[Leftover], reader: &Reader) -> Result<Vec<Told>, Fail
                 .iter_mut()
                 .filter(|one| one.left.session == request.client_session_id)
             {
-                one.step = agents.get(step.position()).map(|agent| agent.id.clone());
+                one.step = run.as_ref().map(|run| run.step_name(*step).to_owned());
                 one.run = Some(summary.run.clone());
             }
         }

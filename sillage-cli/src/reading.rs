@@ -76,7 +76,7 @@ impl Story {
         })?;
         let heard = heard
             .into_iter()
-            .map(|(step, at)| (run.agent(step).id.clone(), at))
+            .map(|(step, at)| (run.step_name(step).to_owned(), at))
             .collect();
         Ok(Story { run, log, heard })
     }
@@ -87,11 +87,9 @@ impl Story {
 /// # Errors
 /// When there is none; names the nearest, and all.
 pub(crate) fn step_named(run: &Run, name: &str) -> Result<StepIndex, Failure> {
-    let steps = 0..u32::try_from(run.steps().len()).unwrap_or(u32::MAX);
-    let names: Vec<&str> = steps.map(|step| run.agent(StepIndex(step)).id.as_str()).collect();
-    let found = names.iter().position(|known| *known == name);
-    match found.and_then(|at| u32::try_from(at).ok()) {
-        Some(step) => Ok(StepIndex(step)),
+    let names: Vec<&str> = run.step_names().collect();
+    match run.step_named(name) {
+        Some(step) => Ok(step),
         None => {
             let near = nearest(name, names.iter().copied());
             let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));

@@ -54,9 +54,8 @@ pub(crate) fn run(arguments: &Exchanges, global: &Global, output: &mut Output) -
     let story = arguments.chosen.read(global)?;
     let mut exchanges = exchanges(&story.run, &story.log);
     if let Some(wanted) = &arguments.agent {
-        let agents = &story.run.definition().task.agents;
-        if !agents.iter().any(|agent| agent.id == *wanted) {
-            let known: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
+        if story.run.step_named(wanted).is_none() {
+            let known: Vec<&str> = story.run.step_names().collect();
             let run = story.run.id();
             return Err(
                 Failure::new(Kind::Usage, format_args!("run {run} has no agent `{wanted}`"))
@@ -94,7 +93,7 @@ fn exchanges<'a>(run: &'a Run, log: &'a [Recorded]) -> Vec<Exchange<'a>> {
             exchanges.push(Exchange {
                 seq: fact.seq,
                 at: fact.at,
-                agent: &run.agent(*step).id,
+                agent: run.step_name(*step),
                 session: *session,
                 message: message.client_message_id,
                 purpose: *purpose,

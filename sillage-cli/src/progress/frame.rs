@@ -110,17 +110,8 @@ impl Frame {
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
         // The graph's lines come layer by layer.
-        let mut order: Vec<&StepView> = shown.steps.iter().collect();
-        order.sort_by_key(|step| step.layer);
-        for (step, text) in order.into_iter().zip(shown.graph_lines()) {
-            let place = run
-                .definition()
-                .task
-                .agents
-                .iter()
-                .position(|agent| agent.id == step.agent);
-            let place = place.and_then(|place| Some(StepIndex(u32::try_from(place).ok()?)));
-            let text = match place {
+        for (step, text) in shown.in_order().into_iter().zip(shown.graph_lines()) {
+            let text = match run.step_named(&step.agent) {
                 Some(place)
                     if step.session.is_some() && step.ended.is_none() && step.waiting_for.is_none() =>
                 {

@@ -120,7 +120,7 @@ pub(super) fn tell_silence(
 }
 
 fn name(run: &Run, step: StepIndex) -> &str {
-    &run.agent(step).id
+    run.step_name(step)
 }
 
 fn for_program<'a>(run: &'a Run, fact: &Recorded) -> Result<Line<'a>, Failure> {

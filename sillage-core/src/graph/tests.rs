@@ -160,3 +160,24 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn a_graph_that_grew_is_the_graph_of_both(
+        (nodes, edges) in acyclic(), (more, added) in acyclic(),
+    ) {
+        let mut grown = Graph::new(nodes, &edges).unwrap();
+        grown.append(&Graph::new(more, &added).unwrap());
+        let shifted = added.iter().map(|(from, to)| (from + nodes, to + nodes));
+        let both: Vec<(u32, u32)> = edges.iter().copied().chain(shifted).collect();
+        let whole = Graph::new(nodes + more, &both).unwrap();
+        prop_assert_eq!(grown.len(), whole.len());
+        for node in 0..nodes + more {
+            prop_assert_eq!(grown.children(node), whole.children(node));
+            prop_assert_eq!(grown.parents(node), whole.parents(node));
+            prop_assert_eq!(grown.descendants(node).len(), whole.descendants(node).len());
+        }
+        let place = |node: u32| grown.order().iter().position(|other| *other == node);
+        prop_assert!(both.iter().all(|(from, to)| place(*from) < place(*to)), "each after its parents");
+    }
+}

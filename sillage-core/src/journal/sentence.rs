@@ -228,16 +228,13 @@ fn checked(result: &CheckResult) -> String {
 /// The agent of a step.
 pub(super) fn agent(run: &Run, step: StepIndex) -> String {
     run.step(step)
-        .map_or_else(|| format!("step {}", step.0), |_| run.agent(step).id.clone())
+        .map_or_else(|| format!("step {}", step.0), |_| run.step_name(step).to_owned())
 }
 
 /// What an engine that was killed left of a session, as the end of a sentence.
 fn left_behind(run: &Run, left: &LeftBehind) -> String {
-    let agents = &run.definition().task.agents;
-    let step = run
-        .step_of(left.session)
-        .and_then(|step| agents.get(step.position()));
-    let whose = step.map_or_else(|| format!("session {}", left.session), |agent| agent.id.clone());
+    let step = run.step_of(left.session);
+    let whose = step.map_or_else(|| format!("session {}", left.session), |step| agent(run, step));
     let pids: Vec<String> = left.pids.iter().map(u32::to_string).collect();
     match &left.trouble {
         Some(words) => format!("; of {whose}, {words}"),
@@ -266,7 +263,7 @@ fn held(opened: &OpenedSession) -> String {
 }
 
 fn session_lost(run: &Run, step: StepIndex, words: &str) -> String {
-    let next = match run.definition().has_worktree(step) {
+    let next = match run.has_worktree(step) {
         true => "what its worktree holds is kept, and the step starts again from its base in a new session",
         false => "the step starts again in a new session",
     };

@@ -50,7 +50,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     let ledger = step.ledger();
     let (failure, because) = match step.end() {
         Some(StepEnd::Failed(failure)) => (Some(failure.as_ref().clone()), None),
-        Some(StepEnd::NotRun(because)) => (None, Some(run.agent(*because).id.clone())),
+        Some(StepEnd::NotRun(because)) => (None, Some(run.step_name(*because).to_owned())),
         Some(
             StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Cancelled | StepEnd::Skipped,
         )
@@ -58,7 +58,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     };
     StepRecap {
         step: index,
-        agent: agent.id.clone(),
+        agent: run.step_name(index).to_owned(),
         title: agent.title.clone(),
         model: agent.model.clone(),
         effort: agent.effort.clone(),
@@ -108,6 +108,7 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Prompted
         | Phase::Waiting(_)
         | Phase::Asking(_)
+        | Phase::Gathering
         | Phase::Closing(_)
         | Phase::Committing(_)
         | Phase::BeginningMerge(_)

@@ -108,6 +108,7 @@ impl Run {
             | Phase::Verifying
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -227,6 +228,7 @@ impl Run {
                 | Phase::Verifying
                 | Phase::Waiting(_)
                 | Phase::Asking(_)
+                | Phase::Gathering
                 | Phase::Closing(_)
                 | Phase::Committing(_)
                 | Phase::BeginningMerge(_)
@@ -260,6 +262,8 @@ impl Run {
         state.ended = None;
         state.tries = 0;
         state.corrections = 0;
+        // A coordinator makes another plan; the steps of the one before stay as they ended.
+        state.group = None;
         let worked = state.worked;
         let mut merged = None;
         // A worktree is made where the run's work is by then; what was wished for before may be elsewhere.

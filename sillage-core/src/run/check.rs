@@ -159,7 +159,7 @@ impl Run {
         let steps = 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         steps
             .map(crate::id::StepIndex)
-            .any(|step| !self.definition.has_worktree(step))
+            .any(|step| !self.has_worktree(step))
     }
 
     /// The commit that the check runs on; none: it runs where the agents worked.

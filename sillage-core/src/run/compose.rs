@@ -33,23 +33,24 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
         .iter()
         .zip(files.iter().zip(&links))
         .map(|((parent, report), (full, ports))| {
-            let from = &definition.task.agents[*parent as usize];
+            let parent = StepIndex(*parent);
+            let from = run.agent(parent);
             Upstream {
-                agent: &from.id,
+                agent: run.step_name(parent),
                 title: from.title.as_deref(),
                 report,
                 full,
                 ports,
-                apart: apart(&run.steps[*parent as usize]),
+                apart: apart(&run.steps[parent.position()]),
             }
         })
         .collect();
     let skipped = skipped_upstream(run, step);
-    let skipped: Vec<&str> = skipped.iter().map(|one| run.agent(*one).id.as_str()).collect();
+    let skipped: Vec<&str> = skipped.iter().map(|one| run.step_name(*one)).collect();
     let by_hand = ByHand {
         skipped: &skipped,
         earlier: state.hand().filter(|hand| hand.again > 0).map(|hand| Earlier {
-            because: hand.because.map(|by| run.agent(by).id.as_str()),
+            because: hand.because.map(|by| run.step_name(by)),
             merged: hand.merged.as_deref().filter(|_| worktree.is_some()),
         }),
     };
@@ -142,7 +143,7 @@ pub(super) fn files(run: &Run, step: StepIndex) -> Vec<ReportFile> {
         .map(|(parent, report)| ReportFile {
             step: StepIndex(parent),
             path: full_report_file(run, parent),
-            content: message::full_report(&run.definition.task.agents[parent as usize].id, report),
+            content: message::full_report(run.step_name(StepIndex(parent)), report),
         })
         .collect()
 }
@@ -154,7 +155,7 @@ fn reports_upstream(run: &Run, step: StepIndex) -> impl Iterator<Item = (u32, &R
 
 fn full_report_file(run: &Run, step: u32) -> PathBuf {
     run.definition
-        .step_files(&run.definition.task.agents[step as usize].id)
+        .step_files(run.step_name(StepIndex(step)))
         .join("report.json")
 }
 

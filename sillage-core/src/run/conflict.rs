@@ -30,6 +30,7 @@ impl Run {
             | Phase::Verifying
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::Abandoning(_)

@@ -126,22 +126,25 @@ impl RunDefinition {
         format!("sillage/{}", self.run)
     }
 
-    /// The branch that a step's work is committed on, without `refs/heads/`.
+    /// The branch that a step's work is committed on, without `refs/heads/`, by the step's name: `agent`, or
+    /// `agent/sub-agent`. Git refuses a branch below another branch's name, hence the two folders (R15).
     #[must_use]
-    pub fn step_branch(&self, agent: &str) -> String {
-        format!("sillage/steps/{}/{agent}", self.run)
+    pub fn step_branch(&self, step: &str) -> String {
+        let folder = if step.contains('/') { "subs" } else { "steps" };
+        format!("sillage/{folder}/{}/{step}", self.run)
     }
 
-    /// Whether the step gets a worktree.
+    /// Whether the agent at this place of the task gets a worktree; for any step, ask [`super::Run::has_worktree`].
     #[must_use]
     pub fn has_worktree(&self, step: StepIndex) -> bool {
         self.repository.is_some() && self.worktrees.get(step.position()).copied().unwrap_or(false)
     }
 
-    /// The folder of the step's own files.
+    /// The folder of the step's own files, by its name. A sub-agent's lies within its coordinator's, who may read all of
+    /// it.
     #[must_use]
-    pub fn step_files(&self, agent: &str) -> PathBuf {
-        self.files.join(agent)
+    pub fn step_files(&self, step: &str) -> PathBuf {
+        self.files.join(step)
     }
 
     /// The folder that a step works in, given its worktree's.

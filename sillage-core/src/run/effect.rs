@@ -155,7 +155,7 @@ impl Run {
             EffectKey::Restart(step) => Some(Effect::Restart {
                 worktree: self.worktree_of(step)?,
                 run: self.definition.run.to_string(),
-                step: self.agent(step).id.clone(),
+                step: self.step_name(step).to_owned(),
             }),
             EffectKey::Open(step, _) => {
                 let session = self.step(step)?.session.as_deref()?;
@@ -208,7 +208,7 @@ impl Run {
                 worktree: self.worktree_of(step)?,
                 tip: self.step(step)?.work()?.committed.as_ref()?.tip.clone(),
                 run: self.definition.run.to_string(),
-                step: self.agent(step).id.clone(),
+                step: self.step_name(step).to_owned(),
             }),
             EffectKey::Cancel(_, session) => Some(Effect::Cancel(session)),
             EffectKey::Close(_, session) => Some(Effect::Close(session)),
@@ -238,7 +238,7 @@ impl Run {
         Some(Effect::Lease(WorktreeWanted {
             repository: self.definition.repository.as_ref()?.root.clone(),
             run: self.definition.run.to_string(),
-            step: self.agent(step).id.clone(),
+            step: self.step_name(step).to_owned(),
             branch,
             base,
         }))
@@ -269,7 +269,7 @@ impl Run {
             commit: work.committed.as_ref()?.tip.clone(),
             message: format!(
                 "Merge {} of run {}\n\n{}",
-                self.agent(step).id,
+                self.step_name(step),
                 self.definition.run,
                 self.trailers(step)
             ),
@@ -278,7 +278,7 @@ impl Run {
 
     /// The agent's name and its summary's first line; then the summary, and where it comes from.
     fn commit_message(&self, step: StepIndex) -> String {
-        let agent = &self.agent(step).id;
+        let agent = self.step_name(step);
         let state = &self.steps[step.position()];
         let summary = match (state.report(), &state.phase) {
             (Some(report), _) => plain::lines(report.summary.trim()),
@@ -304,7 +304,7 @@ impl Run {
         format!(
             "Sillage-Run: {}\nSillage-Agent: {}\n",
             self.definition.run,
-            self.agent(step).id
+            self.step_name(step)
         )
     }
 }

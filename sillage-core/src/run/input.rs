@@ -315,6 +315,20 @@ pub enum Refused {
         /// Whether it was to be skipped rather than done again.
         skip: bool,
     },
+    /// The step is a coordinator whose sub-agents are at work.
+    #[error("agent {agent} waits for its sub-agents: skip those first")]
+    Gathering {
+        /// The agent.
+        agent: String,
+    },
+    /// The step is a sub-agent's, and its coordinator does not wait for it.
+    #[error("{coordinator} does not wait for {agent} now: ask for {coordinator} itself")]
+    NotGathered {
+        /// The sub-agent.
+        agent: String,
+        /// Its coordinator.
+        coordinator: String,
+    },
     /// The step was skipped before.
     #[error("agent {0} was skipped before")]
     Skipped(String),

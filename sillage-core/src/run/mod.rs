@@ -17,6 +17,7 @@ mod effect;
 mod ends;
 mod event;
 mod failure;
+mod group;
 mod input;
 mod outbox;
 mod permissions;
@@ -29,6 +30,8 @@ mod stray;
 #[cfg(test)]
 pub(crate) mod tests;
 mod view;
+mod waiting;
+mod work;
 mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -49,14 +52,14 @@ pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Hand, Ledger, Phase, Step, StepSession, Wait, Work};
 pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
-pub use view::{CheckView, ConflictView, PlaceLimit, RunView, StepView, WaitingFor};
+pub use view::{CheckView, ConflictView, RunView, StepView};
+pub use waiting::{PlaceLimit, WaitingFor};
 pub use worktrees::worktrees;
 
 use crate::graph::Graph;
 use crate::id::{ClientSessionId, RunId, Seq, StepIndex};
 use crate::ports::Ids;
 use crate::ports::store::RunSummary;
-use crate::task::AgentDefinition;
 use crate::time::Timestamp;
 use places::Places;
 
@@ -68,6 +71,8 @@ pub struct Run {
     /// Of the task's links those that name an output or an input, by the agent that they lead to.
     named_links: HashMap<u32, Vec<usize>>,
     steps: Vec<Step>,
+    /// What the steps after the task's own are: sub-agents.
+    sub_steps: Vec<group::SubStep>,
     places: Places,
     outbox: Outbox,
     timers: BTreeSet<(Timestamp, StepIndex)>,
@@ -182,6 +187,7 @@ impl Run {
             definition: Arc::new(definition),
             graph,
             steps,
+            sub_steps: Vec::new(),
             places,
             outbox: Outbox::default(),
             timers: BTreeSet::new(),
@@ -292,12 +298,6 @@ impl Run {
     #[must_use]
     pub fn step(&self, step: StepIndex) -> Option<&Step> {
         self.steps.get(step.position())
-    }
-
-    /// The agent of a step.
-    #[must_use]
-    pub fn agent(&self, step: StepIndex) -> &AgentDefinition {
-        &self.definition.task.agents[step.position()]
     }
 
     /// The graph of its agents.

@@ -141,7 +141,7 @@ impl Run {
                 },
                 run: self.id().clone(),
                 step,
-                agent: self.agent(step).id.clone(),
+                agent: self.step_name(step).to_owned(),
                 title: open.request.title.clone(),
                 kind: open.request.kind.clone(),
                 paths: open.request.paths.clone(),

@@ -60,15 +60,19 @@ impl Run {
             | Phase::Finding
             | Phase::Prompted
             | Phase::Verifying => self.places.give_back(position),
-            Phase::Pending => {}
+            Phase::Pending | Phase::Gathering => {}
         }
+        let was_over = matches!(state.phase, Phase::Ended(_));
         state.phase = Phase::Pending;
+        if was_over {
+            self.one_more_to_gather(step);
+        }
     }
 
     /// Takes up a phase from `Pending`, which has no bookkeeping.
     pub(super) fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
         let position = step.position();
-        let max_duration = self.definition.task.agents[position].max_duration;
+        let max_duration = self.agent(step).max_duration;
         let state = &mut self.steps[position];
         match &phase {
             Phase::Ready => self.places.ready(position),
@@ -94,7 +98,7 @@ impl Run {
                 self.places.take(position);
                 state.started.get_or_insert(at);
             }
-            Phase::Pending => {}
+            Phase::Pending | Phase::Gathering => {}
         }
         if phase == Phase::Prompted {
             state.working_since = Some(at);
@@ -104,7 +108,11 @@ impl Run {
         if let Some(timer) = state.timer {
             self.timers.insert((timer, step));
         }
+        let is_over = matches!(phase, Phase::Ended(_));
         state.phase = phase;
+        if is_over {
+            self.one_less_to_gather(step);
+        }
         if let Some(key) = self.effect_key(step) {
             self.outbox.want(key);
         }
@@ -135,6 +143,7 @@ impl Run {
             | Phase::Ready
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::MergeQueued(_)
             | Phase::Ended(_) => None,
@@ -211,6 +220,7 @@ impl Run {
             | Phase::Verifying
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
 
 use super::definition::RunDefinition;
 
@@ -13,6 +14,8 @@ pub(super) struct Places {
     /// Each step's model, by position.
     model: Vec<u32>,
     models: Vec<ModelPlaces>,
+    /// Where each model stands among them.
+    known: HashMap<String, u32>,
     /// Below zero when a session that held no place went to work by itself: nothing starts until it is made up for.
     free: i64,
 }
@@ -25,35 +28,43 @@ struct ModelPlaces {
 
 impl Places {
     pub(super) fn new(definition: &RunDefinition, remaining: Vec<u64>) -> Self {
-        let mut known: HashMap<&str, u32> = HashMap::new();
-        let mut models = Vec::new();
-        let mut model = Vec::with_capacity(definition.task.agents.len());
-        for agent in &definition.task.agents {
-            let index = *known.entry(&agent.model).or_insert_with(|| {
-                let limit = definition
-                    .task
-                    .limits
-                    .models
-                    .get(&agent.model)
-                    .map_or(i64::from(u32::MAX), |n| i64::from(n.get()));
-                models.push(ModelPlaces {
-                    free: limit,
+        let agents = &definition.task.agents;
+        let mut places = Self {
+            remaining: Vec::with_capacity(agents.len()),
+            model: Vec::with_capacity(agents.len()),
+            models: Vec::new(),
+            known: HashMap::new(),
+            free: i64::from(definition.parallel.get()),
+        };
+        for (agent, remaining) in agents.iter().zip(remaining) {
+            let limit = definition.task.limits.models.get(&agent.model).copied();
+            places.add(&agent.model, limit, remaining);
+        }
+        places
+    }
+
+    /// Makes room for the next step: its model, the limit of sessions at work with that, and its longest remaining
+    /// path.
+    pub(super) fn add(&mut self, model: &str, limit: Option<NonZeroU32>, remaining: u64) {
+        let index = match self.known.get(model) {
+            Some(index) => *index,
+            None => {
+                let index = u32::try_from(self.models.len()).unwrap_or(u32::MAX);
+                self.models.push(ModelPlaces {
+                    free: limit.map_or(i64::from(u32::MAX), |n| i64::from(n.get())),
                     ready: BTreeSet::new(),
                 });
-                u32::try_from(models.len() - 1).unwrap_or(u32::MAX)
-            });
-            model.push(index);
-        }
-        let remaining = remaining
-            .into_iter()
-            .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-            .collect();
-        Self {
-            remaining,
-            model,
-            models,
-            free: i64::from(definition.parallel.get()),
-        }
+                self.known.insert(model.to_owned(), index);
+                index
+            }
+        };
+        self.model.push(index);
+        self.remaining.push(u32::try_from(remaining).unwrap_or(u32::MAX));
+    }
+
+    /// The step's longest remaining path.
+    pub(super) fn remaining(&self, position: usize) -> u64 {
+        u64::from(self.remaining[position])
     }
 
     fn of(&mut self, position: usize) -> &mut ModelPlaces {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
+use super::group::Group;
 use super::permissions::OpenPermission;
-use super::stray::StrayWrite;
-use crate::fault::Fault;
+pub use super::work::{Conflict, Ledger, Work};
 use crate::id::{ClientMessageId, ClientSessionId, RunId, StepIndex};
 use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
-use crate::ports::workspace::{Committed, Hold, Worktree};
+use crate::ports::workspace::Worktree;
 use crate::report::Report;
 use crate::time::Timestamp;
 
@@ -37,6 +37,8 @@ pub enum Phase {
     /// Its session, in the middle of a message, waits for a person to answer a permission request, since then. It holds
     /// no place.
     Asking(Timestamp),
+    /// A coordinator whose sub-agents are not all over. It holds no place; its session is kept open for what follows.
+    Gathering,
     /// It is over; its session is being closed so that its work can be committed.
     Closing(StepEnd),
     /// It is over; what it left is being committed.
@@ -70,6 +72,7 @@ impl Phase {
             | Phase::Ready
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -98,6 +101,7 @@ impl Phase {
             | Phase::Ended(_) => true,
             Phase::Leasing
             | Phase::Restarting
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -159,6 +163,7 @@ pub struct Step {
     pub(super) report: Option<Arc<Report>>,
     pub(super) session: Option<Box<StepSession>>,
     pub(super) work: Option<Box<Work>>,
+    pub(super) group: Option<Box<Group>>,
     pub(super) ledger: Option<Box<Ledger>>,
     pub(super) started: Option<Timestamp>,
     pub(super) ended: Option<Timestamp>,
@@ -238,61 +243,6 @@ impl StepSession {
     }
 }
 
-/// What became of a step's worktree and commits.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Branch and base as planned.
-    pub planned: Option<(String, String)>,
-    /// The worktree, once made.
-    pub worktree: Option<Worktree>,
-    /// The branch's tip once committed.
-    pub committed: Option<Committed>,
-    /// Whether the integration branch holds it.
-    pub merged: bool,
-    /// The files that conflicted when it was last tried or looked at.
-    pub conflicts: Vec<String>,
-    /// The merge begun in the worktree, while its agent is to resolve it.
-    pub conflict: Option<Conflict>,
-    /// Times that a conflict went to its agent.
-    pub conflict_returns: u8,
-    /// Files of the person's checkout that changed while it was at work.
-    pub stray: Vec<StrayWrite>,
-    /// Whether the worktree was removed.
-    pub removed: bool,
-    /// What held the worktree when it was last asked to go.
-    pub holds: Vec<Hold>,
-    /// Where earlier work was kept.
-    pub rescued: Vec<String>,
-}
-
-/// A merge begun in a step's worktree, for its agent to resolve (R17).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The integration branch's tip that is being merged.
-    pub onto: String,
-    /// The files that conflicted when it was begun.
-    pub files: Vec<String>,
-    /// Whether its agent was told of what conflicts now.
-    pub told: bool,
-}
-
-/// What a step has spent and suffered; absent while there is nothing to tell.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
-    /// Usage of its earlier sessions, added up.
-    pub earlier_usage: Usage,
-    /// Usage of its last session, once that is over.
-    pub last_usage: Usage,
-    /// Time spent waiting, for a date or for a person.
-    pub waited: Duration,
-    /// Waits, for a date or for a person.
-    pub waits: u32,
-    /// The faults of its last refused report.
-    pub faults: Vec<Fault>,
-    /// Troubles in closing its sessions.
-    pub troubles: Vec<String>,
-}
-
 impl Step {
     pub(super) fn new(unmet: u32) -> Self {
         Self {
@@ -304,6 +254,7 @@ impl Step {
             report: None,
             session: None,
             work: None,
+            group: None,
             ledger: None,
             started: None,
             ended: None,
@@ -369,7 +320,7 @@ impl Step {
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
             Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
-            Phase::Waiting(_) | Phase::Asking(_) => "waiting",
+            Phase::Waiting(_) | Phase::Asking(_) | Phase::Gathering => "waiting",
             Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -455,6 +406,7 @@ impl Step {
             | Phase::Finding
             | Phase::Prompted
             | Phase::Verifying
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -491,6 +443,7 @@ impl Step {
             | Phase::Finding
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -521,10 +474,12 @@ impl Step {
         self.work.as_deref()?.conflict.as_ref()
     }
 
-    /// Whether its session is kept open in case that its work conflicts, with nothing to do.
-    pub(super) fn waits_for_its_merge(&self) -> bool {
+    /// Whether its session is kept open with nothing to do: in case that its work conflicts, or until its sub-agents are
+    /// over.
+    pub(super) fn is_kept_open(&self) -> bool {
         match &self.phase {
-            Phase::Committing(_)
+            Phase::Gathering
+            | Phase::Committing(_)
             | Phase::BeginningMerge(_)
             | Phase::Inspecting(_)
             | Phase::MergeQueued(_)

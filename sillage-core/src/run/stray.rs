@@ -91,7 +91,7 @@ impl Run {
             repository: repository.root.clone(),
             file: self
                 .definition
-                .step_files(&self.agent(step).id)
+                .step_files(self.step_name(step))
                 .join("checkout.json"),
             apart: self.definition.policy.closed.clone(),
         })
@@ -101,7 +101,7 @@ impl Run {
     /// at work at the same time, for that one works in the checkout by right.
     pub(super) fn attribute(&self, step: StepIndex, seen: &StraySeen) -> Vec<StrayWrite> {
         let others: Vec<StepIndex> = self.beside(step).collect();
-        let in_place = others.iter().any(|other| !self.definition.has_worktree(*other));
+        let in_place = others.iter().any(|other| !self.has_worktree(*other));
         let sign = match seen.cut || !others.is_empty() {
             true => StraySign::Company,
             false => StraySign::Alone,

@@ -4,6 +4,7 @@ mod anything;
 mod by_hand;
 mod check;
 mod conflict;
+mod groups;
 mod permissions;
 pub(crate) mod world;
 

@@ -1,19 +1,21 @@
 //! A run as it stands, for a status line, a live page or a program.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Run;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
-use super::event::{StepEnd, WaitCause};
+use super::event::StepEnd;
 use super::permissions::PermissionView;
 use super::spent::Spent;
 use super::step::Phase;
 use super::stray::StrayWrite;
-use super::{Run, Stage};
+use super::waiting::WaitingFor;
 use crate::id::{ClientSessionId, RunId, StepIndex};
 use crate::plain;
 use crate::time::{Timestamp, human};
@@ -41,7 +43,7 @@ pub struct RunView {
     pub permissions: Vec<PermissionView>,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
-    /// Its steps, in the order of the definition.
+    /// Its steps: the task's, in the order of the definition, then sub-agents, in the order in which they came to be.
     pub steps: Vec<StepView>,
 }
 
@@ -80,8 +82,12 @@ pub struct ConflictView {
 /// A step as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepView {
-    /// The agent.
+    /// The agent; `agent/sub-agent` for a sub-agent.
     pub agent: String,
+    /// The agent that coordinates it, where it is a sub-agent.
+    pub of: Option<String>,
+    /// Its sub-agents, in the order of its plan, once that is accepted.
+    pub sub_agents: Vec<String>,
     /// What a person calls it.
     pub title: Option<String>,
     /// The model.
@@ -126,143 +132,9 @@ pub struct StepView {
     pub usage: Spent,
     /// The agents right upstream.
     pub parents: Vec<String>,
-    /// Its layer in the graph: 0 without anything upstream, else one more than the highest upstream.
+    /// Its layer in the graph: 0 without anything upstream, else one more than the highest upstream. A sub-agent is in
+    /// its coordinator's.
     pub layer: u32,
-}
-
-/// What keeps a step from going on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "what")]
-pub enum WaitingFor {
-    /// These agents upstream are not over, or do not let it run.
-    Upstream {
-        /// The agents.
-        agents: Vec<String>,
-    },
-    /// A place among the sessions at work.
-    Place {
-        /// The model whose own limit is reached; none: the run's is.
-        model: Option<String>,
-    },
-    /// A date (R7, R8).
-    Date {
-        /// What for.
-        cause: WaitCause,
-        /// Since when.
-        since: Timestamp,
-        /// Until when, before the next try.
-        until: Timestamp,
-        /// The provider's words.
-        words: String,
-    },
-    /// A person's answer (A5).
-    Person {
-        /// Since when.
-        since: Timestamp,
-        /// What is asked, the oldest first.
-        requests: Vec<PermissionView>,
-    },
-    /// Its turn to be merged.
-    Merge,
-}
-
-/// What comes after `waits for`.
-impl fmt::Display for WaitingFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WaitingFor::Upstream { agents } => f.write_str(&agents.join(", ")),
-            WaitingFor::Place { model: None } => f.write_str("a place"),
-            WaitingFor::Place { model: Some(model) } => write!(f, "a place for model {}", plain::line(model)),
-            WaitingFor::Date {
-                cause, until, words, ..
-            } => {
-                write!(f, "{} until {until}: {}", cause.word(), plain::line(words))
-            }
-            WaitingFor::Person { requests, .. } => {
-                f.write_str("a person")?;
-                let asked: Vec<String> = requests.iter().map(ToString::to_string).collect();
-                if !asked.is_empty() {
-                    write!(f, ": {}", asked.join("; "))?;
-                }
-                Ok(())
-            }
-            WaitingFor::Merge => f.write_str("its turn to be merged"),
-        }
-    }
-}
-
-/// The limit that keeps a ready step from starting (R2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlaceLimit<'a> {
-    /// Sessions at work in the run.
-    Run,
-    /// Sessions at work with this model.
-    Model(&'a str),
-}
-
-impl Run {
-    /// Which limit keeps the step from starting; none unless it is ready and the run is under way.
-    #[must_use]
-    pub fn place_limit(&self, step: StepIndex) -> Option<PlaceLimit<'_>> {
-        if self.stage != Stage::Running || self.step(step)?.phase != Phase::Ready {
-            return None;
-        }
-        match self.places.model_is_full(step.position()) {
-            true => Some(PlaceLimit::Model(&self.agent(step).model)),
-            false => Some(PlaceLimit::Run),
-        }
-    }
-
-    /// What keeps the step from going on; none while it is at work, and once it or the run is over.
-    #[must_use]
-    pub fn waiting_for(&self, step: StepIndex) -> Option<WaitingFor> {
-        if self.end().is_some() {
-            return None;
-        }
-        match &self.step(step)?.phase {
-            Phase::Pending => Some(WaitingFor::Upstream {
-                agents: self.not_passed(step),
-            }),
-            Phase::Ready => self.place_limit(step).map(|limit| WaitingFor::Place {
-                model: match limit {
-                    PlaceLimit::Run => None,
-                    PlaceLimit::Model(model) => Some(model.to_owned()),
-                },
-            }),
-            Phase::Waiting(wait) => Some(WaitingFor::Date {
-                cause: wait.cause,
-                since: wait.since,
-                until: wait.until,
-                words: wait.words.clone(),
-            }),
-            Phase::Asking(since) => Some(WaitingFor::Person {
-                since: *since,
-                requests: self.permissions_of(step),
-            }),
-            Phase::MergeQueued(_) => Some(WaitingFor::Merge),
-            Phase::Leasing
-            | Phase::Restarting
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::BeginningMerge(_)
-            | Phase::Inspecting(_)
-            | Phase::Abandoning(_)
-            | Phase::Merging(_)
-            | Phase::Ended(_) => None,
-        }
-    }
-
-    fn not_passed(&self, step: StepIndex) -> Vec<String> {
-        let parents = self.graph.parents(step.0).iter();
-        parents
-            .filter(|parent| !self.steps[**parent as usize].lets_follow())
-            .map(|parent| self.agent(StepIndex(*parent)).id.clone())
-            .collect()
-    }
 }
 
 impl RunView {
@@ -296,8 +168,7 @@ impl RunView {
     /// state, the agent, the time worked, and what it waits for.
     #[must_use]
     pub fn graph_lines(&self) -> Vec<String> {
-        let mut order: Vec<&StepView> = self.steps.iter().collect();
-        order.sort_by_key(|step| step.layer);
+        let order = self.in_order();
         let digits = order.last().map_or(1, |step| (step.layer + 1).to_string().len());
         let name = order.iter().map(|step| step.agent.len()).max().unwrap_or(0);
         let mut lines = Vec::with_capacity(order.len());
@@ -322,6 +193,26 @@ impl RunView {
     }
 }
 
+impl RunView {
+    /// The steps layer by layer, sub-agents right after their coordinator: the order of [`RunView::graph_lines`].
+    #[must_use]
+    pub fn in_order(&self) -> Vec<&StepView> {
+        let positions: HashMap<&str, usize> = self
+            .steps
+            .iter()
+            .map(|step| step.agent.as_str())
+            .zip(0..)
+            .collect();
+        let mut order: Vec<&StepView> = self.steps.iter().collect();
+        // A stable sort: within a layer the task's order stands, and a group goes by its coordinator's place in it.
+        order.sort_by_cached_key(|step| {
+            let lead = step.of.as_deref().unwrap_or(&step.agent);
+            (step.layer, positions.get(lead).copied(), step.of.is_some())
+        });
+        order
+    }
+}
+
 impl StepView {
     fn of(run: &Run, step: StepIndex, layer: u32, now: Timestamp) -> StepView {
         let agent = run.agent(step);
@@ -329,7 +220,12 @@ impl StepView {
         let session = state.session();
         let parents = run.graph().parents(step.0).iter();
         StepView {
-            agent: agent.id.clone(),
+            agent: run.step_name(step).to_owned(),
+            of: run.coordinator_of(step).map(|of| run.step_name(of).to_owned()),
+            sub_agents: run
+                .sub_agents_of(step)
+                .map(|sub| run.step_name(sub).to_owned())
+                .collect(),
             title: agent.title.clone(),
             model: agent.model.clone(),
             effort: agent.effort.clone(),
@@ -354,7 +250,7 @@ impl StepView {
             pid: session.and_then(|s| s.opened()).and_then(|opened| opened.pid),
             usage: state.usage().into(),
             parents: parents
-                .map(|parent| run.agent(StepIndex(*parent)).id.clone())
+                .map(|parent| run.step_name(StepIndex(*parent)).to_owned())
                 .collect(),
             layer,
         }
@@ -421,6 +317,11 @@ fn layers(run: &Run) -> Vec<u32> {
             .max();
         layers[*node as usize] = above.unwrap_or(0);
     }
+    for node in 0..u32::try_from(layers.len()).unwrap_or(u32::MAX) {
+        if let Some(of) = run.coordinator_of(StepIndex(node)) {
+            layers[node as usize] = layers[of.position()];
+        }
+    }
     layers
 }
 
@@ -433,6 +334,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Prompted | Phase::Verifying => '●',
         Phase::Waiting(_) => '…',
         Phase::Asking(_) => '?',
+        Phase::Gathering => '◇',
         Phase::Closing(_)
         | Phase::Committing(_)
         | Phase::BeginningMerge(_)

@@ -1,11 +1,12 @@
 //! Which agents get a worktree (R15).
 
 use crate::graph::Graph;
-use crate::task::{AgentDefinition, Task, WorktreeWish};
+use crate::task::{AgentDefinition, AgentKind, Task, WorktreeWish};
 
 /// Which agents of a task that writes in a repository get a worktree, by their place in the task: those that ask for
-/// one; those whose mission speaks of commits or branches; those beside which another may write; and, once one has
-/// one, all that come later in the graph's order. An agent that refuses one never gets it.
+/// one; those whose mission speaks of commits or branches; those beside which another may write, a dynamic one's several
+/// sub-agents among them; and, once one has one, all that come later in the graph's order. An agent that refuses one
+/// never gets it. Sub-agents go by their coordinator.
 ///
 /// `parallel` is how many may be at work at once: with one, nobody writes beside anybody.
 #[must_use]
@@ -19,13 +20,20 @@ pub fn worktrees(task: &Task, graph: &Graph, parallel: u32) -> Vec<bool> {
             WorktreeWish::Always => true,
             WorktreeWish::Never => false,
             WorktreeWish::Auto => {
-                earlier_has_one || (parallel > 1 && company[node as usize]) || speaks_of_commits(agent)
+                let company = company[node as usize] || has_company_of_its_own(agent);
+                earlier_has_one || (parallel > 1 && company) || speaks_of_commits(agent)
             }
         };
         wanted[node as usize] = wants;
         earlier_has_one |= wants;
     }
     wanted
+}
+
+/// Whether its sub-agents may write beside one another.
+fn has_company_of_its_own(agent: &AgentDefinition) -> bool {
+    let rules = agent.sub_agents.as_ref();
+    agent.kind == AgentKind::Dynamic && rules.is_some_and(|rules| rules.max.get() > 1)
 }
 
 /// Whether the mission asks for commits or branches, in English or French.
@@ -54,6 +62,7 @@ fn speaks_of_commits(agent: &AgentDefinition) -> bool {
 mod tests {
     use super::*;
     use crate::run::tests::world;
+    use crate::task::SubAgentRules;
     use std::sync::Arc;
 
     fn decided(links: &[(&str, &str)], change: impl FnOnce(&mut Task), parallel: u32) -> Vec<bool> {
@@ -73,6 +82,24 @@ mod tests {
             decided(&[("a", "c"), ("b", "c")], |_| {}, 1),
             [false, false, false]
         );
+    }
+
+    #[test]
+    fn r15_sub_agents_that_may_write_beside_one_another_make_their_agent_and_all_later_ones_have_one() {
+        let chain = [("a", "b"), ("b", "c")];
+        let dynamic = |max: u32| {
+            move |task: &mut Task| {
+                task.agents[1].kind = AgentKind::Dynamic;
+                task.agents[1].sub_agents = Some(SubAgentRules {
+                    max: max.try_into().unwrap(),
+                    delegate: vec![],
+                    allow: vec![],
+                });
+            }
+        };
+        assert_eq!(decided(&chain, dynamic(2), 4), [false, true, true]);
+        assert_eq!(decided(&chain, dynamic(1), 4), [false, false, false]);
+        assert_eq!(decided(&chain, dynamic(2), 1), [false, false, false]);
     }
 
     #[test]

@@ -53,20 +53,16 @@ impl Log {
 
     /// The step of an agent.
     pub(crate) fn step(&self, agent: &str) -> &Step {
-        let agents = &self.run.definition().task.agents;
-        let position = agents
-            .iter()
-            .position(|one| one.id == agent)
-            .expect("an agent of the task");
-        &self.run.steps()[position]
+        let step = self.run.step_named(agent).expect("a step of the run");
+        &self.run.steps()[step.position()]
     }
 
     /// Where each step stands, by agent.
     pub(crate) fn words(&self) -> Vec<(&str, &'static str)> {
-        let agents = self.run.definition().task.agents.iter();
-        agents
+        let names = self.run.step_names();
+        names
             .zip(self.run.steps())
-            .map(|(agent, step)| (agent.id.as_str(), step.word()))
+            .map(|(name, step)| (name, step.word()))
             .collect()
     }
 

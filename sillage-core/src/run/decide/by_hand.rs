@@ -13,7 +13,7 @@ impl Decision<'_> {
     /// Does a step again; with `redo`, also one that succeeded.
     pub(super) fn retry(&mut self, step: StepIndex, redo: bool) -> Result<(), Refused> {
         let state = self.asked_of(step)?;
-        let agent = || self.run.agent(step).id.clone();
+        let agent = || self.run.step_name(step).to_owned();
         match &state.phase {
             Phase::Waiting(_) if self.run.stage == Stage::Running => {
                 self.say(Event::RetryAsked { step });
@@ -38,6 +38,7 @@ impl Decision<'_> {
             | Phase::Verifying
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -54,7 +55,7 @@ impl Decision<'_> {
         if let Some(upstream) = self.in_the_way_of(step) {
             return Err(Refused::Upstream {
                 agent: agent(),
-                upstream: self.run.agent(upstream).id.clone(),
+                upstream: self.run.step_name(upstream).to_owned(),
                 state: self.run.steps[upstream.position()].word(),
             });
         }
@@ -66,7 +67,7 @@ impl Decision<'_> {
     /// Goes on without a step.
     pub(super) fn skip(&mut self, step: StepIndex) -> Result<(), Refused> {
         let state = self.asked_of(step)?;
-        let agent = || self.run.agent(step).id.clone();
+        let agent = || self.run.step_name(step).to_owned();
         let at_work_in_a_worktree = state.worktree().is_some() && state.session.is_some();
         let its_end_follows = match &state.phase {
             Phase::Ended(StepEnd::Skipped) => return Err(Refused::Skipped(agent())),
@@ -84,6 +85,7 @@ impl Decision<'_> {
             | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => return Err(Refused::Ending { agent: agent() }),
+            Phase::Gathering => return Err(Refused::Gathering { agent: agent() }),
             Phase::Leasing | Phase::Restarting => false,
             Phase::Ended(_) => true,
             Phase::Pending
@@ -111,7 +113,15 @@ impl Decision<'_> {
         if self.is_stopping() {
             return Err(Refused::Stopping);
         }
-        self.run.step(step).ok_or(Refused::NoSuchStep(step))
+        let state = self.run.step(step).ok_or(Refused::NoSuchStep(step))?;
+        let gathers = |of: StepIndex| self.run.steps[of.position()].phase == Phase::Gathering;
+        match self.run.coordinator_of(step).filter(|of| !gathers(*of)) {
+            Some(of) => Err(Refused::NotGathered {
+                agent: self.run.step_name(step).to_owned(),
+                coordinator: self.run.step_name(of).to_owned(),
+            }),
+            None => Ok(state),
+        }
     }
 
     /// The step upstream that keeps this one from ever running.
@@ -137,6 +147,7 @@ impl Decision<'_> {
             | Phase::Verifying
             | Phase::Waiting(_)
             | Phase::Asking(_)
+            | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)

@@ -73,7 +73,7 @@ impl Decision<'_> {
                 let worktree = state.worktree().cloned();
                 self.plan_session(step, worktree.as_ref());
             }
-            Next::Begin | Next::Anew if self.run.definition.has_worktree(step) => self.plan_worktree(step),
+            Next::Begin | Next::Anew if self.run.has_worktree(step) => self.plan_worktree(step),
             Next::Begin | Next::Anew => self.plan_session(step, None),
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
@@ -100,7 +100,7 @@ impl Decision<'_> {
         };
         // A downstream agent starts from the work of its upstreams (R18).
         let base = self.run.tip.clone().unwrap_or_else(|| repository.base.clone());
-        let branch = self.run.definition.step_branch(&self.run.agent(step).id);
+        let branch = self.run.definition.step_branch(self.run.step_name(step));
         self.say(Event::WorktreePlanned { step, branch, base });
     }
 
@@ -141,10 +141,10 @@ fn session_request(
         .graph
         .parents(step.0)
         .iter()
-        .map(|parent| run.agent(StepIndex(*parent)));
+        .map(|parent| run.step_name(StepIndex(*parent)));
     filesystem_scope
         .read
-        .extend(upstream.map(|agent| definition.step_files(&agent.id)));
+        .extend(upstream.map(|name| definition.step_files(name)));
     SessionRequest {
         client_session_id,
         model: agent.model.clone(),

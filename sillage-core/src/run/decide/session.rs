@@ -167,7 +167,7 @@ impl Decision<'_> {
         } else if state.is_answering() && concerns {
             self.setback(step, error, false);
         } else if matches!(error, RuntimeError::Lost { .. })
-            && state.waits_for_its_merge()
+            && state.is_kept_open()
             && state.session.as_deref().is_some_and(|s| s.attached)
         {
             let words = error.to_string();
