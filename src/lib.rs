@@ -21,6 +21,8 @@ mod launch;
 pub mod project;
 mod pump;
 mod reader;
+mod relaunch;
+mod restore;
 mod stray;
 #[cfg(all(test, feature = "store"))]
 mod world;
@@ -33,8 +35,10 @@ pub use control::{ControlClient, ControlError, ControlServer};
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
 pub use feed::{Feed, FeedItem, FeedReader};
 pub use follow::{Followed, follow};
-pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare};
+pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare, read_task_file};
 pub use reader::{ReadError, Reader, StopAsked};
+pub use relaunch::{RelaunchError, Relaunched, prepare_relaunch};
+pub use restore::ExecutedText;
 
 #[cfg(feature = "acp")]
 pub use sillage_acp as acp;

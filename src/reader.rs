@@ -21,6 +21,7 @@ use crate::engine::EngineError;
 #[cfg(feature = "store")]
 use crate::feed::FeedItem;
 use crate::follow::{Followed, follow, read_all, read_launch};
+use crate::restore::{ExecutedText, executed_text};
 
 /// How long a process that has just taken the store may take to listen, or one that is ending to let go of it.
 #[cfg(feature = "store")]
@@ -313,6 +314,18 @@ impl Reader {
         match &self.source {
             Source::Control(client) => client.answer_permission(run, asked, answer).await,
             Source::Store(_) => Err(self.not_driven(run).await?),
+        }
+    }
+
+    /// The text that a run executed, byte for byte; none where the run was of no file, or the store has the text no
+    /// more. With `renew` it is made the task's newest version (R14).
+    ///
+    /// # Errors
+    /// [`ReadError::NoSuchRun`], and when the store cannot be used.
+    pub async fn executed_text(&self, run: &RunId, renew: bool) -> Result<Option<ExecutedText>, ReadError> {
+        match &self.source {
+            Source::Store(store) => Ok(executed_text(&**store, run, renew).await?),
+            Source::Control(client) => client.executed(run, renew).await,
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod exchanges;
 pub(crate) mod follow;
 pub(crate) mod init;
@@ -13,7 +14,9 @@ pub(crate) mod journal;
 pub(crate) mod permissions;
 pub(crate) mod processes;
 pub(crate) mod recap;
+pub(crate) mod relaunch;
 pub(crate) mod report;
+pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -43,6 +46,9 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Stop(stop) => stop::run(&stop, global, output),
         Command::Retry(arguments) => by_hand::retry(&arguments, global, output),
         Command::Skip(arguments) => by_hand::skip(&arguments, global, output),
+        Command::Relaunch(arguments) => relaunch::run(&arguments, global, output),
+        Command::Diff(arguments) => diff::run(&arguments, global, output),
+        Command::Restore(arguments) => restore::run(&arguments, global, output),
         Command::Permissions(permissions) => permissions::run(&permissions, global, output),
         Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
         Command::Journal(journal) => journal::run(&journal, global, output),

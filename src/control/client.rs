@@ -18,6 +18,7 @@ use super::wire::{Reached, read_line};
 use crate::feed::FeedItem;
 use crate::follow::Followed;
 use crate::reader::{ReadError, StopAsked};
+use crate::restore::ExecutedText;
 
 /// Asks the process that holds the store of a data folder. Each call is a connection of its own.
 #[derive(Debug, Clone)]
@@ -191,6 +192,20 @@ impl ControlClient {
         }
     }
 
+    /// The text that a run executed; none where the store has it no more.
+    ///
+    /// # Errors
+    /// [`ReadError::NoSuchRun`].
+    pub async fn executed(&self, run: &RunId, renew: bool) -> Result<Option<ExecutedText>, ReadError> {
+        let run = run.clone();
+        let answer = self.only(&Request::Executed { run, renew }).await?;
+        if let Answer::Executed(text) = answer {
+            Ok(text)
+        } else {
+            Err(unexpected(&answer))
+        }
+    }
+
     /// Commands a step of a run; what follows is durable when this returns.
     ///
     /// # Errors
@@ -298,6 +313,7 @@ impl Answers {
             | Answer::StopAsked { .. }
             | Answer::PermissionAnswered
             | Answer::Taken
+            | Answer::Executed(_)
             | Answer::Chunk(_)) => Ok(Some(part)),
         }
     }

@@ -9,6 +9,8 @@ use sillage_core::time::Timestamp;
 
 use std::sync::Arc;
 
+use crate::restore::ExecutedText;
+
 /// Longest request in bytes.
 pub(super) const LONGEST_REQUEST: usize = 4 << 10;
 
@@ -41,6 +43,8 @@ pub(super) enum Request {
         step: StepIndex,
         command: StepCommand,
     },
+    /// The text that a run executed, made its task's newest version if `renew`: [`Answer::Executed`].
+    Executed { run: RunId, renew: bool },
     /// Answers a permission request: [`Answer::PermissionAnswered`] once the answer is durable.
     AnswerPermission {
         run: RunId,
@@ -72,6 +76,7 @@ pub(super) enum Answer {
     },
     PermissionAnswered,
     Taken,
+    Executed(Option<ExecutedText>),
     Chunk(String),
     /// Nothing follows.
     End,

@@ -22,6 +22,7 @@ use crate::active::ActiveRuns;
 use crate::engine::{EngineError, RunHandle};
 use crate::feed::FeedItem;
 use crate::follow::{Followed, follow, read_launch, read_page};
+use crate::restore::executed_text;
 
 /// Connections at once; more are closed as they come.
 const MOST_CLIENTS: usize = 64;
@@ -276,6 +277,10 @@ impl Source {
             Request::Step { run, step, command } => {
                 self.driven(&run).await?.command(command.on(step)).await?;
                 Ok(client.send(&Answer::Taken).await?)
+            }
+            Request::Executed { run, renew } => {
+                let text = executed_text(&*self.store, &run, renew).await?;
+                Ok(client.send(&Answer::Executed(text)).await?)
             }
             Request::AnswerPermission { run, asked, answer } => {
                 self.driven(&run).await?.answer_permission(asked, answer).await?;

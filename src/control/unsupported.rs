@@ -12,6 +12,7 @@ use super::ControlError;
 use crate::active::ActiveRuns;
 use crate::follow::Followed;
 use crate::reader::{ReadError, StopAsked};
+use crate::restore::ExecutedText;
 
 /// Would listen on the control socket.
 #[derive(Debug)]
@@ -90,6 +91,8 @@ impl ControlClient {
         stop(run: &RunId) -> StopAsked;
         /// Answers a permission request.
         answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
+        /// The text that a run executed.
+        executed(run: &RunId, renew: bool) -> Option<ExecutedText>;
         /// Commands a step.
         command(run: &RunId, step: StepIndex, command: StepCommand) -> ();
         /// A session's transcript.

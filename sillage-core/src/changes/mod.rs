@@ -113,7 +113,11 @@ pub fn compare_agents(old: &AgentDefinition, new: &AgentDefinition) -> Vec<Field
     fields.value("title", old.title.as_deref(), new.title.as_deref());
     fields.text("mission", Some(&old.mission), Some(&new.mission));
     let resources = |agent: &AgentDefinition| -> Vec<String> {
-        agent.resources.iter().map(|resource| resource.0.clone()).collect()
+        agent
+            .resources
+            .iter()
+            .map(|resource| resource.0.clone())
+            .collect()
     };
     fields.list("resources", resources(old), resources(new));
     let wanted = |agent: &AgentDefinition| agent.deliverable.clone().unwrap_or_default();
@@ -124,11 +128,7 @@ pub fn compare_agents(old: &AgentDefinition, new: &AgentDefinition) -> Vec<Field
     fields.value("effort", Some(&old.effort), Some(&new.effort));
     fields.value("kind", Some(kind(old.kind)), Some(kind(new.kind)));
     let longest = |agent: &AgentDefinition| agent.max_duration.map(duration);
-    fields.value(
-        "max_duration",
-        longest(old).as_deref(),
-        longest(new).as_deref(),
-    );
+    fields.value("max_duration", longest(old).as_deref(), longest(new).as_deref());
     let browser = |agent: &AgentDefinition| agent.browser.map(|browser| browser.to_string());
     fields.value("browser", browser(old).as_deref(), browser(new).as_deref());
     fields.value("worktree", Some(wish(old.worktree)), Some(wish(new.worktree)));
@@ -149,7 +149,11 @@ fn rules(fields: &mut Fields, old: &AgentDefinition, new: &AgentDefinition) {
     let allowed = |agent: &AgentDefinition| -> Vec<String> {
         let pairs = agent.sub_agents.iter().flat_map(|rules| &rules.allow);
         pairs
-            .flat_map(|pair| pair.efforts.iter().map(|effort| format!("{} at {effort}", pair.model)))
+            .flat_map(|pair| {
+                pair.efforts
+                    .iter()
+                    .map(|effort| format!("{} at {effort}", pair.model))
+            })
             .collect()
     };
     fields.list("sub_agents.allow", allowed(old), allowed(new));
@@ -172,7 +176,11 @@ fn task_fields(old: &Task, new: &Task) -> Vec<FieldChange> {
     fields.text("context", old.context.as_deref(), new.context.as_deref());
     fields.text("method", old.method.as_deref(), new.method.as_deref());
     fields.list("folders.read", paths(&old.folders.read), paths(&new.folders.read));
-    fields.list("folders.write", paths(&old.folders.write), paths(&new.folders.write));
+    fields.list(
+        "folders.write",
+        paths(&old.folders.write),
+        paths(&new.folders.write),
+    );
     let parallel = |task: &Task| task.limits.parallel.map(|most| most.to_string());
     fields.value(
         "limits.parallel",
@@ -273,7 +281,11 @@ fn paths(paths: &[std::path::PathBuf]) -> Vec<String> {
 /// As a file writes it: `1h30m`.
 fn duration(span: Duration) -> String {
     let seconds = span.as_secs();
-    let parts = [(seconds / 3600, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    let parts = [
+        (seconds / 3600, 'h'),
+        (seconds / 60 % 60, 'm'),
+        (seconds % 60, 's'),
+    ];
     let told: String = parts
         .iter()
         .filter(|(amount, _)| *amount > 0)
@@ -327,7 +339,8 @@ impl Fields {
         if old == new {
             return;
         }
-        let (before, after): (BTreeSet<&String>, BTreeSet<&String>) = (old.iter().collect(), new.iter().collect());
+        let (before, after): (BTreeSet<&String>, BTreeSet<&String>) =
+            (old.iter().collect(), new.iter().collect());
         let added: Vec<String> = new.iter().filter(|one| !before.contains(one)).cloned().collect();
         let removed: Vec<String> = old.iter().filter(|one| !after.contains(one)).cloned().collect();
         if added.is_empty() && removed.is_empty() {
@@ -363,7 +376,11 @@ impl Changes {
             }
         }
         lines.extend(self.links_added.iter().map(|link| format!("link {link} added")));
-        lines.extend(self.links_removed.iter().map(|link| format!("link {link} removed")));
+        lines.extend(
+            self.links_removed
+                .iter()
+                .map(|link| format!("link {link} removed")),
+        );
         lines
     }
 }
@@ -417,7 +434,10 @@ mod tests {
             .replace("{ parallel: 2 }", "{ models: { m: 1 } }")
             .replace("Find the doors", "Find the windows")
             .replace("builder", "builders")
-            .replace("id: c, mission: C, model: m", "id: c, mission: C, model: n, resources: [docs]")
+            .replace(
+                "id: c, mission: C, model: m",
+                "id: c, mission: C, model: n, resources: [docs]",
+            )
             .replace("a -> c", "a -> c, c -> builders")
             .replace("task: T", "task: T\nfolders: { write: [.] }");
         let changes = compare(&task(OLD), &task(&new));
@@ -470,7 +490,12 @@ mod tests {
         let changes: [fn(&mut AgentDefinition); 10] = [
             |agent| agent.title = Some("T".to_owned()),
             |agent| agent.mission.push('x'),
-            |agent| agent.deliverable = Some(crate::task::Deliverable { text: None, files: vec![PathBuf::from("f")] }),
+            |agent| {
+                agent.deliverable = Some(crate::task::Deliverable {
+                    text: None,
+                    files: vec![PathBuf::from("f")],
+                })
+            },
             |agent| agent.effort.push('x'),
             |agent| agent.kind = AgentKind::Dynamic,
             |agent| agent.max_duration = Some(std::time::Duration::from_secs(9)),

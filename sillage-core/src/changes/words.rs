@@ -48,7 +48,11 @@ pub fn pieces(old: &str, new: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     match compared {
         Some(compared) => {
-            for change in compared.ops().iter().flat_map(|op: &DiffOp| compared.iter_changes(op)) {
+            for change in compared
+                .ops()
+                .iter()
+                .flat_map(|op: &DiffOp| compared.iter_changes(op))
+            {
                 let side = match change.tag() {
                     ChangeTag::Equal => Side::Same,
                     ChangeTag::Delete => Side::Removed,
@@ -96,7 +100,10 @@ mod tests {
 
     #[test]
     fn r14_words_that_changed_stand_among_those_that_did_not() {
-        assert_eq!(told("find the doors", "find the windows"), "find the [-doors-]{+windows+}");
+        assert_eq!(
+            told("find the doors", "find the windows"),
+            "find the [-doors-]{+windows+}"
+        );
         assert_eq!(told("a b", "a b"), "a b");
         assert_eq!(told("", "new"), "{+new+}");
         assert_eq!(told("a\nb\n", "a\nc b\n"), "a\n{+c +}b\n");

@@ -40,6 +40,7 @@ fn result(run: &Run) -> RunResult {
         base_commit: repository.map(|r| r.base.clone()),
         folder: definition.step_folder.clone(),
         check: CheckView::of(run),
+        relaunch_of: definition.relaunch_of.clone(),
     }
 }
 

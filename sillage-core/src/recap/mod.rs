@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{CheckView, Failure, Run, Spent, StrayWrite, WaitingFor};
+use crate::run::{CheckView, Failure, RelaunchOf, Run, Spent, StrayWrite, WaitingFor};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -56,6 +56,9 @@ pub struct RunResult {
     pub folder: PathBuf,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
+    /// The earlier run of which it is a relaunch, and what changed since (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
 }
 
 /// What came of a step.

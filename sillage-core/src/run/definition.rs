@@ -63,6 +63,18 @@ pub struct RelaunchOf {
     pub changes: Vec<String>,
 }
 
+/// E.g. `relaunch of run r1 from build`.
+impl std::fmt::Display for RelaunchOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "relaunch of run {} from {}",
+            self.run,
+            crate::plain::line(&self.from)
+        )
+    }
+}
+
 /// The repository of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRepository {

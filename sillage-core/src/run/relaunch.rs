@@ -94,7 +94,10 @@ impl fmt::Display for InTheWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InTheWay::Graph { agent, earlier: true } => write!(f, "{agent} was upstream and is not any more"),
-            InTheWay::Graph { agent, earlier: false } => write!(f, "{agent} is upstream and was not"),
+            InTheWay::Graph {
+                agent,
+                earlier: false,
+            } => write!(f, "{agent} is upstream and was not"),
             InTheWay::Links { agent } => write!(f, "the links to {agent} are others"),
             InTheWay::Field { agent, change } => write!(f, "{agent} differs: {change}"),
             InTheWay::NoReport { agent, state } => {
@@ -240,7 +243,11 @@ fn choose(earlier: &Run, old: &Side<'_>, new: &Side<'_>, from: u32) -> Vec<Taken
             let fields = changes::compare_agents(old.agent(was), new.agent(node));
             old.links_to(was) == new.links_to(node)
                 && fields.iter().all(|field| field.field == "title")
-                && new.graph.parents(node).iter().all(|parent| is_taken.contains(parent))
+                && new
+                    .graph
+                    .parents(node)
+                    .iter()
+                    .all(|parent| is_taken.contains(parent))
         };
         if after.contains(&node) || !(above.contains(&node) || unchanged()) {
             continue;
@@ -320,10 +327,15 @@ mod tests {
     #[test]
     fn r9_what_is_upstream_and_what_is_apart_are_taken_and_the_change_is_told() {
         let (_, run) = failed();
-        let task = changed(run.definition(), |task| task.agents[3].mission = "Another.".to_owned());
+        let task = changed(run.definition(), |task| {
+            task.agents[3].mission = "Another.".to_owned()
+        });
         let relaunch = relaunched(&run, &task, "d").unwrap();
         let taken: Vec<u32> = relaunch.taken.iter().map(|taken| taken.step.0).collect();
-        assert_eq!(taken.iter().copied().collect::<BTreeSet<u32>>(), [0, 1, 2, 4].into());
+        assert_eq!(
+            taken.iter().copied().collect::<BTreeSet<u32>>(),
+            [0, 1, 2, 4].into()
+        );
         assert_eq!(relaunch.changes.lines(), ["d: mission changed"]);
         let work = relaunch.taken[0].work.as_ref().unwrap();
         assert_eq!(work.committed.tip, "commit-of-a");
@@ -365,7 +377,11 @@ mod tests {
             after_d.to.agent = 5;
             task.links.push(after_d);
         });
-        assert!(told(&last, "z").contains("d is upstream and was not"), "{}", told(&last, "z"));
+        assert!(
+            told(&last, "z").contains("d is upstream and was not"),
+            "{}",
+            told(&last, "z")
+        );
         last.agents[1].mission.push('!');
         assert!(told(&last, "d").contains("b differs: mission changed"));
         let unlinked = changed(run.definition(), |task| {
@@ -373,7 +389,8 @@ mod tests {
         });
         let words = told(&unlinked, "d");
         assert!(
-            words.contains("a was upstream and is not any more") && words.contains("the links to b are others"),
+            words.contains("a was upstream and is not any more")
+                && words.contains("the links to b are others"),
             "{words}"
         );
         assert_eq!(
@@ -401,7 +418,10 @@ mod tests {
         let mut world = World::new(chain());
         let mut run = world.start();
         let same = Task::clone(&run.definition().task);
-        assert!(matches!(relaunched(&run, &same, "d"), Err(NotRelaunched::NotOver(_))));
+        assert!(matches!(
+            relaunched(&run, &same, "d"),
+            Err(NotRelaunched::NotOver(_))
+        ));
         world.input(&mut run, Input::Command(Command::Stop));
         let (_, run) = failed();
         let other = RunRepository {
@@ -424,7 +444,11 @@ mod tests {
         world.turn(&mut new, vec![]);
         let new = world.go_on(new);
         let again = relaunched(&new, &same, "d").unwrap();
-        let work = again.taken.iter().find(|taken| taken.step == StepIndex(0)).unwrap();
+        let work = again
+            .taken
+            .iter()
+            .find(|taken| taken.step == StepIndex(0))
+            .unwrap();
         assert_eq!(work.work.as_ref().unwrap().committed.tip, "commit-of-a");
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Run;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
+use super::definition::RelaunchOf;
 use super::event::StepEnd;
 use super::permissions::PermissionView;
 use super::spent::Spent;
@@ -37,6 +38,9 @@ pub struct RunView {
     pub launched: Timestamp,
     /// When anything last happened.
     pub updated: Timestamp,
+    /// The earlier run of which it is a relaunch, and what changed since (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
     /// What all its steps spent.
     pub usage: Spent,
     /// Permission requests that wait for a person, the oldest first.
@@ -157,6 +161,7 @@ impl RunView {
             over: run.end().is_some(),
             launched: run.launched(),
             updated: run.updated(),
+            relaunch_of: run.definition().relaunch_of.clone(),
             usage,
             permissions: run.permissions(),
             check: CheckView::of(run),

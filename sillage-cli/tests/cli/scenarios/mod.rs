@@ -12,6 +12,7 @@ mod live;
 mod permissions;
 mod processes;
 mod refusals;
+mod relaunch;
 mod reports;
 mod repositories;
 mod resume;
