@@ -39,6 +39,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         offers: None,
         parallel: None,
         permissions: PermissionPolicy::default(),
+        budget: None,
+        fail_fast: false,
         closed: Vec::new(),
         data: data.path().to_owned(),
     };

@@ -10,8 +10,8 @@ use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids};
 use sillage_core::run::{
-    Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run, RunDefinition, RunEnd,
-    Taken, codec,
+    BudgetChange, Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run,
+    RunDefinition, RunEnd, Taken, codec,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -184,14 +184,30 @@ impl Engine {
     /// # Panics
     /// Outside a tokio runtime.
     pub async fn resume(&self, id: &RunId) -> Result<RunHandle, EngineError> {
+        self.resume_with(id, BudgetChange::default()).await
+    }
+
+    /// The same under other ceilings.
+    ///
+    /// # Errors
+    /// As for [`Engine::resume`], and [`EngineError::Refused`] when a ceiling that is enforced is used up already.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn resume_with(&self, id: &RunId, budget: BudgetChange) -> Result<RunHandle, EngineError> {
         let run = self.load(id).await?;
-        let input = match run.end() {
-            Some(_) => Input::Command(Command::Resume),
-            None => self.started(&run),
+        let mut inputs = match run.end() {
+            Some(_) => vec![Input::Command(Command::Resume { budget })],
+            None => vec![self.started(&run)],
         };
         // Refusals are told here rather than by the driver.
-        run.decide(self.clock.now(), &mut *(self.ids)(), &input)?;
-        Ok(self.drive(run, vec![input]))
+        for input in &inputs {
+            run.decide(self.clock.now(), &mut *(self.ids)(), input)?;
+        }
+        if run.end().is_none() && !budget.is_nothing() {
+            inputs.push(Input::Command(Command::ChangeBudget(budget)));
+        }
+        Ok(self.drive(run, inputs))
     }
 
     /// Takes up a run to do what a person commands of one of its steps ([`Command::Retry`], [`Command::Redo`],

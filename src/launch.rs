@@ -15,7 +15,7 @@ use sillage_core::id::RunId;
 use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
-use sillage_core::run::{RunDefinition, RunPolicy, RunRepository, worktrees};
+use sillage_core::run::{Budget, RunDefinition, RunPolicy, RunRepository, worktrees};
 use sillage_core::task::{self, AgentKind, Autocompact, Task, WorktreeWish};
 
 use crate::project::{BadFolder, Project, ProjectError};
@@ -37,6 +37,10 @@ pub struct LaunchRequest {
     pub parallel: Option<NonZeroU32>,
     /// What happens to agents' permission requests.
     pub permissions: PermissionPolicy,
+    /// Ceilings of the run; none: it has none.
+    pub budget: Option<Budget>,
+    /// Whether the first failure keeps the rest from being begun.
+    pub fail_fast: bool,
     /// The folder of the program's data, in which the run's own files are written. No agent reads or writes there but
     /// in its own worktree.
     pub data: PathBuf,
@@ -151,6 +155,8 @@ pub async fn prepare(
         policy: RunPolicy {
             permissions: request.permissions,
             closed,
+            budget: request.budget,
+            fail_fast: request.fail_fast,
             autocompact_tokens: autocompact(&task),
             ..RunPolicy::default()
         },

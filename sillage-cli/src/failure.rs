@@ -11,6 +11,7 @@ use sillage::core::ports::store::StoreError;
 use sillage::project::ProjectError;
 use sillage::{EngineError, LaunchError};
 
+use crate::ceilings;
 use crate::exit::Exit;
 
 /// A command's failure.
@@ -170,7 +171,10 @@ impl From<&EngineError> for Failure {
         let of = |kind| Failure::new(kind, with_causes(error));
         match error {
             EngineError::NoSuchRun(_) => of(Kind::Usage).hint("`sillage status` lists the runs"),
-            EngineError::Refused(_) => of(Kind::Usage),
+            EngineError::Refused(refused) => match ceilings::hint(refused) {
+                Some(hint) => of(Kind::Usage).hint(hint),
+                None => of(Kind::Usage),
+            },
             EngineError::Gone(_) => of(Kind::Defect),
             EngineError::Store(_) => {
                 of(Kind::Store).hint("nothing that was done is lost; `sillage resume` goes on with it")

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod arguments;
+mod ceilings;
 mod commands;
 mod drive;
 mod exit;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::id::{ClientSessionId, Seq, StepIndex};
 use crate::report::{CheckStatus, Report};
-use crate::run::{AnsweredBy, Event, Recorded, Run, RunEnd, StepEnd};
+use crate::run::{AnsweredBy, BudgetMode, Event, Recorded, Run, RunEnd, StepEnd};
 use crate::time::Timestamp;
 
 /// A line of the journal.
@@ -115,6 +115,8 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::EngineStarted { .. }
         | Event::StopAsked { .. }
         | Event::ResumeAsked
+        | Event::BudgetChanged { .. }
+        | Event::BudgetReached { .. }
         | Event::RunEnded { .. }
         | Event::RetryAsked { .. }
         | Event::StepSkipped { .. }
@@ -158,6 +160,8 @@ fn kind(event: &Event) -> &'static str {
         Event::EngineStarted { .. } => "engine_started",
         Event::StopAsked { .. } => "stop_asked",
         Event::ResumeAsked => "resume_asked",
+        Event::BudgetChanged { .. } => "budget_changed",
+        Event::BudgetReached { .. } => "budget_reached",
         Event::RunEnded { .. } => "run_ended",
         Event::RetryAsked { .. } => "retry_asked",
         Event::StepSkipped { .. } => "step_skipped",
@@ -240,6 +244,11 @@ fn severity(event: &Event) -> Severity {
         | Event::RetryAsked { .. }
         | Event::StepSkipped { .. }
         | Event::StepOutdated { .. }
+        | Event::BudgetChanged { .. }
+        | Event::BudgetReached {
+            mode: BudgetMode::Audit,
+            ..
+        }
         | Event::WorktreeRestarted { .. }
         | Event::SessionFound { .. }
         | Event::PermissionAsked { .. }
@@ -253,7 +262,11 @@ fn severity(event: &Event) -> Severity {
         | Event::ConflictReturned { .. }
         | Event::MergeAbandoned { .. }
         | Event::WorktreeHeld { .. } => Severity::Notice,
-        Event::SessionLost { .. }
+        Event::BudgetReached {
+            mode: BudgetMode::Enforce,
+            ..
+        }
+        | Event::SessionLost { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
         | Event::MergeConflicted { .. }
@@ -268,7 +281,12 @@ fn severity(event: &Event) -> Severity {
         Event::ReportAccepted { .. } => Severity::Info,
         Event::StepEnded { end, .. } => match end {
             StepEnd::Complete => Severity::Info,
-            StepEnd::Partial | StepEnd::Cancelled | StepEnd::NotRun(_) | StepEnd::Skipped => Severity::Notice,
+            StepEnd::Partial
+            | StepEnd::Cancelled
+            | StepEnd::NotRun(_)
+            | StepEnd::Skipped
+            | StepEnd::OverBudget
+            | StepEnd::FailedFast(_) => Severity::Notice,
             StepEnd::Blocked | StepEnd::Failed(_) => Severity::Error,
         },
         Event::RunEnded { end } => match end {

@@ -20,8 +20,11 @@
 //!   file `mark` beside sled says how many there must be. A store that lacks some is refused at opening.
 //! - **After an error of a write** sled is closed, its log is written once more and synced (the system may believe
 //!   pages clean that never reached the disk), and sled is opened anew. The runs concerned must be read before they are
-//!   written. On a full disk this repeats with every request until there is space; 4 MiB are set aside and given up
-//!   when the disk is first full, so that a run can still be told to stop.
+//!   written. A snapshot of its log that sled had not ended is removed first: sled would take it for a damaged one.
+//! - **A full disk is seen before it is met.** What needs more room than there is is refused before sled hears of it, so
+//!   that the store stays open and readable, and goes on with the first request for which there is room. 4 MiB are set
+//!   aside; what is short may use them, so that a run can still be told to stop. Where the disk fills up all the same
+//!   between looking and writing, it is an error of a write, and opening again is tried with every request.
 //! - **A panic of sled is an error.** Its words would still be printed: [`hush_caught_panics`].
 //! - **One process** holds the lock file, which names it to the next.
 //!

@@ -83,6 +83,8 @@ async fn drive(folder: &Path, death: Option<(Side, u64)>) -> Result<RunEnd, Fail
                 offers: Some(agents.status().await?.models),
                 parallel: None,
                 permissions: sillage::core::ports::runtime::PermissionPolicy::AllowInFolders,
+                budget: None,
+                fail_fast: false,
                 closed: Vec::new(),
                 data,
             };

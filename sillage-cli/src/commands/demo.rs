@@ -64,10 +64,12 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
             offers: Some(settings.offers()),
             parallel: None,
             permissions: PermissionPolicy::AllowInFolders,
+            budget: None,
+            fail_fast: false,
             closed: Vec::new(),
             data,
         };
-        launch(&adapters, &request, true, output).await
+        launch(&adapters, &request, &settings, true, output).await
     })?;
     output.line(format_args!(
         "\nLook at it:  git -C {} log --graph --all",

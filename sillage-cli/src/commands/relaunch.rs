@@ -3,7 +3,7 @@
 use clap::Args;
 use sillage::core::id::RunId;
 use sillage::core::ports::Clock as _;
-use sillage::core::run::{Run, RunDefinition};
+use sillage::core::run::{Budget, Run, RunDefinition};
 use sillage::{
     LaunchRequest, RelaunchError, Relaunched, SystemClock, check_sandboxes, new_run_id, prepare_relaunch,
 };
@@ -12,6 +12,7 @@ use super::diff::{self, task_file};
 use super::run::Permissions;
 use crate::adapters::Adapters;
 use crate::arguments::Global;
+use crate::ceilings::{self, Ceilings};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
@@ -30,6 +31,11 @@ pub(crate) struct Relaunch {
     /// What happens to agents' requests for permission [default: as in the earlier run].
     #[arg(long, value_enum, value_name = "POLICY")]
     permissions: Option<Permissions>,
+    #[command(flatten)]
+    ceilings: Ceilings,
+    /// Begin nothing more once a step has failed [default: as in the settings, else false].
+    #[arg(long, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fail_fast: Option<bool>,
 }
 
 /// Launches and follows the new run; the exit code is that run's.
@@ -41,7 +47,10 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
         left_behind::tell(&adapters, output).await?;
         let earlier = adapters.engine().load(&arguments.run).await?;
         let policy = earlier.definition().policy.permissions;
+        let budget = Budget::changed(settings.limits.budget, &arguments.ceilings.change());
         let request = LaunchRequest {
+            budget,
+            fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),
             task_file: task_file(earlier.definition())?.to_path_buf(),
             offers: Some(settings.offers()),
             parallel: settings.limits.parallel,
@@ -52,7 +61,13 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
         let run = new_run_id(SystemClock.now());
         let (store, workspace) = (&*adapters.store, &*adapters.workspace);
         let from = &arguments.from;
-        let relaunched = prepare_relaunch(&request, run, &earlier, from, store, workspace).await?;
+        let mut relaunched = prepare_relaunch(&request, run, &earlier, from, store, workspace).await?;
+        if let Some(budget) = &relaunched.definition.policy.budget {
+            let task = &relaunched.definition.task;
+            relaunched
+                .warnings
+                .extend(ceilings::not_held(budget, task, &settings));
+        }
         let offers = request.offers.as_deref().unwrap_or_default();
         check_sandboxes(&relaunched.definition, offers, &adapters.agents, &adapters.data)
             .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;

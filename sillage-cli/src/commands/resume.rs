@@ -8,6 +8,7 @@ use sillage::core::run::Refused;
 
 use crate::adapters::Adapters;
 use crate::arguments::Global;
+use crate::ceilings::Ceilings;
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
@@ -19,6 +20,8 @@ use crate::output::Output;
 pub(crate) struct Resume {
     /// The run [default: the newest that is not over, else the newest that did not succeed].
     run: Option<RunId>,
+    #[command(flatten)]
+    ceilings: Ceilings,
 }
 
 /// Resumes and follows a run; the exit code is the run's. One that is complete or partial is left as it is.
@@ -33,7 +36,11 @@ pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> R
             None => choose(&adapters).await?,
         };
         let known = adapters.engine().load(&run).await?;
-        match adapters.engine().resume(&run).await {
+        match adapters
+            .engine()
+            .resume_with(&run, arguments.ceilings.change())
+            .await
+        {
             Ok(handle) => drive::to_its_end(&adapters, handle, Some(known), output).await,
             Err(EngineError::Refused(Refused::NothingLeft(_))) => {
                 let over = adapters.engine().load(&run).await?;

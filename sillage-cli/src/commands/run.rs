@@ -6,12 +6,14 @@ use clap::{Args, ValueEnum, ValueHint};
 use sillage::core::ports::Clock as _;
 use sillage::core::ports::runtime::PermissionPolicy;
 use sillage::core::ports::store::Which;
-use sillage::core::run::RunDefinition;
+use sillage::core::run::{Budget, RunDefinition};
+use sillage::core::settings::Settings;
 use sillage::{LaunchRequest, SystemClock, check_sandboxes, new_run_id, prepare};
 
 use super::check::NOT_ISOLATED;
 use crate::adapters::Adapters;
 use crate::arguments::Global;
+use crate::ceilings::{self, Ceilings};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
@@ -28,6 +30,11 @@ pub(crate) struct Run {
     /// What happens to agents' requests for permission.
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     permissions: Permissions,
+    #[command(flatten)]
+    ceilings: Ceilings,
+    /// Begin nothing more once a step has failed [default: as in the settings, else false].
+    #[arg(long, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    fail_fast: Option<bool>,
 }
 
 /// What happens to agents' requests for permission.
@@ -59,7 +66,10 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
     drive::block_on(async {
         let adapters = Adapters::open(&data, &settings)?;
         left_behind::tell(&adapters, output).await?;
+        let budget = Budget::changed(settings.limits.budget, &arguments.ceilings.change());
         let request = LaunchRequest {
+            budget,
+            fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),
             task_file: arguments.task.clone(),
             offers: Some(settings.offers()),
             parallel: settings.limits.parallel,
@@ -67,7 +77,7 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
             closed: global.closed_places(),
             data,
         };
-        launch(&adapters, &request, global.yes, output).await
+        launch(&adapters, &request, &settings, global.yes, output).await
     })
 }
 
@@ -75,11 +85,15 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
 pub(crate) async fn launch(
     adapters: &Adapters,
     request: &LaunchRequest,
+    settings: &Settings,
     yes: bool,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let run = new_run_id(SystemClock.now());
-    let (definition, warnings) = prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
+    let (definition, mut warnings) = prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
+    if let Some(budget) = &definition.policy.budget {
+        warnings.extend(ceilings::not_held(budget, &definition.task, settings));
+    }
     let offers = request.offers.as_deref().unwrap_or_default();
     check_sandboxes(&definition, offers, &adapters.agents, &adapters.data)
         .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
@@ -138,6 +152,12 @@ pub(super) fn tell(
         "  requests   {}",
         requests(definition.policy.permissions)
     ))?;
+    if let Some(budget) = &definition.policy.budget {
+        output.line(format_args!("  budget     {}", ceilings::told(budget)))?;
+    }
+    if definition.policy.fail_fast {
+        output.line("  failures   the first one keeps the rest from being begun")?;
+    }
     let note = output.paint(Tone::Warning, "note");
     output.line(format_args!("  {note}: {NOT_ISOLATED}"))?;
     for warning in warnings {

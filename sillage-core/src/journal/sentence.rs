@@ -7,8 +7,8 @@ use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason
 use crate::ports::workspace::Committed;
 use crate::report::Report;
 use crate::run::{
-    AnsweredBy, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run, RunDefinition, Spent, StepEnd,
-    StrayWrite, TakenWork, WaitCause,
+    AnsweredBy, Budget, BudgetMode, Ceiling, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run,
+    RunDefinition, Spent, StepEnd, StrayWrite, TakenWork, WaitCause,
 };
 use crate::time::Timestamp;
 
@@ -39,6 +39,24 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             format!("is taken up again from its start, for {} is", agent(run, *by))
         }
         Event::StepTaken { from, report, work, .. } => taken(from, report, work.as_ref()),
+        Event::BudgetChanged { budget: Some(budget) } => {
+            format!("its ceilings were changed: {}", ceilings(budget))
+        }
+        Event::BudgetChanged { budget: None } => "its ceilings were lifted".to_owned(),
+        Event::BudgetReached {
+            kind,
+            limit,
+            used,
+            currency,
+            mode,
+        } => {
+            let ceiling = Ceiling {
+                kind: *kind,
+                limit: *limit,
+                currency: *currency,
+            };
+            reached(&ceiling, *used, *mode)
+        }
         Event::RunEnded { end } => format!("the run ended: {}", end.word()),
         Event::StepStarted { .. } => "got a place and goes on".to_owned(),
         Event::WorktreePlanned { branch, base, .. } => {
@@ -249,9 +267,35 @@ fn left_behind(run: &Run, left: &LeftBehind) -> String {
 fn launched(definition: &RunDefinition) -> String {
     let agents = definition.task.agents.len();
     let plural = if agents == 1 { "" } else { "s" };
-    format!(
+    let mut said = format!(
         "run {} of `{}` (version {}) was launched: {agents} agent{plural}, at most {} at work at once",
         definition.run, definition.task.title, definition.task_version, definition.parallel
+    );
+    if let Some(budget) = &definition.policy.budget {
+        said.push_str(&format!("; {}", ceilings(budget)));
+    }
+    if definition.policy.fail_fast {
+        said.push_str("; the first failure keeps the rest from being begun");
+    }
+    said
+}
+
+fn ceilings(budget: &Budget) -> String {
+    match budget.mode {
+        BudgetMode::Audit => format!("{budget}, told only"),
+        BudgetMode::Enforce => format!("{budget}, enforced"),
+    }
+}
+
+fn reached(ceiling: &Ceiling, used: u64, mode: BudgetMode) -> String {
+    let then = match mode {
+        BudgetMode::Audit => "it is only told, and the run goes on",
+        BudgetMode::Enforce => "no new session is opened, and work in open ones goes on to its end",
+    };
+    format!(
+        "the ceiling of {} is reached, {} used: {then}",
+        ceiling.words(),
+        ceiling.used_words(used)
     )
 }
 
@@ -374,6 +418,13 @@ fn ended(run: &Run, step: StepIndex, end: &StepEnd) -> String {
         StepEnd::Cancelled => "cancelled; it can be resumed".to_owned(),
         StepEnd::Skipped => "not run, for it was skipped".to_owned(),
         StepEnd::NotRun(because) => format!("not run, because of {}", agent(run, *because)),
+        StepEnd::OverBudget => "not run, because a ceiling of the run is reached".to_owned(),
+        StepEnd::FailedFast(first) => {
+            format!(
+                "not run, because {} failed and the run begins nothing more",
+                agent(run, *first)
+            )
+        }
     }
 }
 

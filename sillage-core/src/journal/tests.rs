@@ -13,7 +13,8 @@ use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{Blocker, Check, CheckKind, Outcome};
 use crate::run::tests::world::{Reply, World, report, task};
 use crate::run::{
-    CheckResult, Failure, FailureClass, LeftBehind, MessagePurpose, StraySign, StrayWrite, WaitCause,
+    Budget, BudgetKind, CheckResult, Failure, FailureClass, LeftBehind, MessagePurpose, StraySign,
+    StrayWrite, WaitCause,
 };
 
 const A: StepIndex = StepIndex(0);
@@ -231,6 +232,13 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         resend,
     };
     let ended = |end| Event::StepEnded { step: A, end };
+    let reached = |kind, mode| Event::BudgetReached {
+        kind,
+        limit: 2_000_000,
+        used: 2_100_000,
+        currency: (kind == BudgetKind::Cost).then(|| crate::run::Currency::new(*b"EUR").unwrap()),
+        mode,
+    };
     let left = |pids: &[u32], trouble: Option<&str>| LeftBehind {
         session: session(),
         pids: pids.to_vec(),
@@ -277,6 +285,38 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             Event::ResumeAsked,
             Notice,
             "a resume was asked for: what did not succeed is done again",
+        ),
+        (
+            Event::BudgetChanged {
+                budget: Some(Budget {
+                    mode: BudgetMode::Audit,
+                    tokens: std::num::NonZeroU64::new(2_000_000),
+                    cost: crate::run::parse_cost("5USD").ok(),
+                    time: Some(std::time::Duration::from_secs(7200)),
+                }),
+            },
+            Notice,
+            "its ceilings were changed: at most 2,000,000 tokens, 5.00 USD and 2h00m, told only",
+        ),
+        (
+            Event::BudgetChanged { budget: None },
+            Notice,
+            "its ceilings were lifted",
+        ),
+        (
+            reached(BudgetKind::Tokens, BudgetMode::Enforce),
+            Warning,
+            "the ceiling of 2,000,000 tokens is reached, 2,100,000 used: no new session is opened, and work in open ones goes on to its end",
+        ),
+        (
+            reached(BudgetKind::Cost, BudgetMode::Audit),
+            Notice,
+            "the ceiling of 2.00 EUR is reached, 2.10 EUR used: it is only told, and the run goes on",
+        ),
+        (
+            reached(BudgetKind::Time, BudgetMode::Enforce),
+            Warning,
+            "the ceiling of 33m20s under way is reached, 35m00s used: no new session is opened, and work in open ones goes on to its end",
         ),
         (
             Event::RunEnded {
@@ -645,6 +685,16 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             "not run, because of c",
         ),
         (
+            ended(StepEnd::OverBudget),
+            Notice,
+            "not run, because a ceiling of the run is reached",
+        ),
+        (
+            ended(StepEnd::FailedFast(StepIndex(2))),
+            Notice,
+            "not run, because c failed and the run begins nothing more",
+        ),
+        (
             Event::WorktreeRemoved { step: A },
             Info,
             "its worktree was removed; its branch stays",
@@ -683,7 +733,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         );
         kinds.insert(entry.kind);
     }
-    assert_eq!(kinds.len(), 41, "every kind of event: {kinds:?}");
+    assert_eq!(kinds.len(), 43, "every kind of event: {kinds:?}");
 }
 
 #[test]

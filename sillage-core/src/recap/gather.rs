@@ -7,7 +7,9 @@ use super::{
 use crate::id::StepIndex;
 use crate::plain;
 use crate::report::Report;
-use crate::run::{CheckView, FailureClass, Phase, Run, RunEnd, Spent, Step, StepEnd, Work};
+use crate::run::{
+    BudgetView, CheckView, FailureClass, NotRun, Phase, Run, RunEnd, Spent, Step, StepEnd, Work,
+};
 use crate::time::Timestamp;
 
 pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
@@ -17,14 +19,14 @@ pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
         .map(|(index, step)| step_recap(run, index, step, now))
         .collect();
     Recap {
-        result: result(run),
+        result: result(run, now),
         totals: totals(run, &steps, now),
         left: left(run, &steps),
         steps,
     }
 }
 
-fn result(run: &Run) -> RunResult {
+fn result(run: &Run, now: Timestamp) -> RunResult {
     let definition = run.definition();
     let repository = definition.repository.as_ref();
     RunResult {
@@ -41,6 +43,7 @@ fn result(run: &Run) -> RunResult {
         folder: definition.step_folder.clone(),
         check: CheckView::of(run),
         relaunch_of: definition.relaunch_of.clone(),
+        budget: BudgetView::of(run, now),
     }
 }
 
@@ -49,13 +52,19 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     let work = step.work();
     let committed = work.and_then(|w| w.committed.as_ref());
     let ledger = step.ledger();
-    let (failure, because) = match step.end() {
-        Some(StepEnd::Failed(failure)) => (Some(failure.as_ref().clone()), None),
-        Some(StepEnd::NotRun(because)) => (None, Some(run.step_name(*because).to_owned())),
+    let failure = match step.end() {
+        Some(StepEnd::Failed(failure)) => Some(failure.as_ref().clone()),
         Some(
-            StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Cancelled | StepEnd::Skipped,
+            StepEnd::Complete
+            | StepEnd::Partial
+            | StepEnd::Blocked
+            | StepEnd::Cancelled
+            | StepEnd::NotRun(_)
+            | StepEnd::Skipped
+            | StepEnd::OverBudget
+            | StepEnd::FailedFast(_),
         )
-        | None => (None, None),
+        | None => None,
     };
     StepRecap {
         step: index,
@@ -66,8 +75,11 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         state: step.word(),
         report: accepted(step).cloned(),
         failure,
-        not_run_because: because,
-        skipped: step.is_skipped(),
+        not_run: NotRun::of(run, index),
+        partial_upstream: match step.started() {
+            Some(_) => run.partial_upstream(index),
+            None => Vec::new(),
+        },
         taken_from: step.hand().and_then(|hand| hand.taken.clone()),
         waiting_for: run.waiting_for(index),
         corrections: step.corrections(),
@@ -240,11 +252,8 @@ fn why(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
         return Some(failure.to_string());
     }
-    if step.skipped {
-        return Some("skipped by a person".to_owned());
-    }
-    if let Some(because) = &step.not_run_because {
-        return Some(format!("because of {because}"));
+    if let Some(reason) = &step.not_run {
+        return Some(reason.to_string());
     }
     if let Some(reason) = &step.waiting_for {
         return Some(format!("waits for {reason}"));

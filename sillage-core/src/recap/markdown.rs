@@ -71,6 +71,9 @@ fn result(page: &mut String, recap: &Recap) {
             add(page, &format!("  - {}", code(line)));
         }
     }
+    if let Some(budget) = &result.budget {
+        bullet(page, &escaped(&format!("Budget {budget}")));
+    }
     bullet(page, &format!("Run {}", code(result.run.as_str())));
     if let Some(relaunch) = &result.relaunch_of {
         bullet(page, &capital(&escaped(&relaunch.to_string())));

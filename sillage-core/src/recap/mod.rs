@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{CheckView, Failure, RelaunchOf, Run, Spent, StrayWrite, WaitingFor};
+use crate::run::{BudgetView, CheckView, Failure, NotRun, RelaunchOf, Run, Spent, StrayWrite, WaitingFor};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -59,6 +59,8 @@ pub struct RunResult {
     /// The earlier run of which it is a relaunch, and what changed since (R13).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relaunch_of: Option<RelaunchOf>,
+    /// Its ceilings and what is used of them; none: it has none.
+    pub budget: Option<BudgetView>,
 }
 
 /// What came of a step.
@@ -81,11 +83,10 @@ pub struct StepRecap {
     pub report: Option<Report>,
     /// Why it failed.
     pub failure: Option<Failure>,
-    /// The agent because of which it was not run.
-    pub not_run_because: Option<String>,
-    /// Whether a person skipped it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub skipped: bool,
+    /// Why it was not run.
+    pub not_run: Option<NotRun>,
+    /// The agents right upstream of which it had part of the work only.
+    pub partial_upstream: Vec<String>,
     /// The earlier run that its result is taken from (R13).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<RunId>,

@@ -84,13 +84,14 @@ a (First): partial
 b: failed
   permanent error: the model is <gone>
   0ms worked with m at effort low, 30.0s waited
+  it had part of the work of a only
   usage unknown
   branch sillage/steps/r1/b at commit-of-b: 0 files, 0 lines added, 0 removed
   not merged: the work of a failed agent stays on its branch
   worktree /wt/b: it is kept for a resume
 
 c: not_run
-  not run because of b
+  not run: b failed
 
 d: partial
   ok
@@ -103,7 +104,7 @@ d: partial
 Left to do
   a is partial
   b is failed: permanent error: the model is <gone>
-  c is not run: because of b
+  c is not run: b failed
   d is partial: its work conflicts in f
   a says: ask @someone about #3
   the work of b is on branch sillage/steps/r1/b only, at commit-of-b
@@ -172,6 +173,7 @@ and \*two\*.
 
 - Permanent error: &lt;gone&gt;
 - 0ms worked with m at effort low
+- It had part of the work of a only
 - Usage unknown
 - Branch sillage/steps/r1/b at commit-of-b: 0 files, 0 lines added, 0 removed
 - Not merged: the work of a failed agent stays on its branch
@@ -467,7 +469,10 @@ fn a_report_stands_flat_in_the_json_of_its_step() {
     assert_eq!(json["steps"][0]["decisions"][0]["title"], "use sled");
     assert_eq!(json["steps"][1]["failure"]["class"], "permanent");
     assert_eq!(json["steps"][1]["outcome"], serde_json::Value::Null);
-    assert_eq!(json["steps"][2]["not_run_because"], "b");
+    assert_eq!(
+        json["steps"][2]["not_run"],
+        serde_json::json!({"because": "failed", "by": "b", "missing": ["b"], "ceilings": []})
+    );
     assert_eq!(
         json["steps"][3]["merge"],
         serde_json::json!({"state": "conflict", "files": ["f"]})

@@ -79,6 +79,7 @@ fn result(page: &mut Page, recap: &Recap) {
         base_commit,
         folder,
         check,
+        budget,
         ..
     } = &recap.result;
     page.add(0, title);
@@ -109,6 +110,9 @@ fn result(page: &mut Page, recap: &Recap) {
         for line in last_words(check) {
             page.add(1, line);
         }
+    }
+    if let Some(budget) = budget {
+        page.add(0, &format!("budget {budget}"));
     }
     page.add(0, &format!("run {run}"));
     if let Some(relaunch) = &recap.result.relaunch_of {
@@ -188,10 +192,8 @@ fn reported(page: &mut Page, report: &Report) {
 pub(super) fn stopped_by(step: &StepRecap) -> Option<String> {
     if let Some(failure) = &step.failure {
         Some(failure.to_string())
-    } else if step.skipped {
-        Some("not run: skipped by a person".to_owned())
-    } else if let Some(because) = &step.not_run_because {
-        Some(format!("not run because of {because}"))
+    } else if let Some(reason) = &step.not_run {
+        Some(format!("not run: {reason}"))
     } else {
         step.waiting_for
             .as_ref()
@@ -236,6 +238,12 @@ pub(super) fn facts(step: &StepRecap) -> Vec<String> {
     }
     if step.started.is_some() {
         facts.push(worked(step));
+        if !step.partial_upstream.is_empty() {
+            facts.push(format!(
+                "it had part of the work of {} only",
+                plain::list(&step.partial_upstream)
+            ));
+        }
         facts.push(step.usage.to_string());
     }
     if let Some(branch) = &step.branch {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::budget::Ceiling;
 use super::event::{Event, MessagePurpose, Recorded, RunEnd, StepEnd};
 use super::outbox::EffectKey;
 use super::step::{Next, Phase, StepSession, Wait};
@@ -35,9 +36,28 @@ impl Run {
         let at = fact.at;
         match &fact.event {
             Event::RunCreated(_) => return Err("a run is launched once".to_owned()),
-            Event::EngineStarted { .. } => self.engine_started(at),
+            Event::EngineStarted { .. } => {
+                // What passed between the last event and now was nobody's time.
+                self.spending.pause(self.updated);
+                self.spending.go_on(at);
+                self.engine_started(at);
+            }
             Event::StopAsked { forced } => self.stop_asked(*forced, at),
-            Event::ResumeAsked => self.resume_asked(at),
+            Event::ResumeAsked => {
+                self.resume_spending(at);
+                self.resume_asked(at);
+            }
+            Event::BudgetChanged { budget } => self.spending.change_budget(*budget),
+            Event::BudgetReached {
+                kind,
+                limit,
+                currency,
+                ..
+            } => self.spending.reach(Ceiling {
+                kind: *kind,
+                limit: *limit,
+                currency: *currency,
+            }),
             Event::RetryAsked { step } => self.retry_asked(*step, at),
             Event::StepSkipped { step } => self.step_skipped(*step, at),
             Event::StepOutdated { step, by } => self.step_outdated(*step, *by, at),
@@ -50,6 +70,7 @@ impl Run {
             } => self.step_taken(*step, from, end, report, work.as_ref(), at)?,
             Event::RunEnded { end } => {
                 self.stage = Stage::Ended(*end);
+                self.spending.pause(at);
                 self.leave_the_checks_folder();
             }
             Event::StepStarted { step } => self.step_started(*step, at)?,
@@ -150,6 +171,7 @@ impl Run {
                 trouble,
             } => {
                 self.closing.remove(session);
+                self.settle_usage(*step, *session);
                 self.outbox.drop_key(EffectKey::Close(*step, *session));
                 if let Some(trouble) = trouble {
                     self.step_mut(*step).ledger_mut().troubles.push(trouble.clone());
@@ -166,7 +188,9 @@ impl Run {
                 }
                 self.clean_when_done();
             }
-            Event::UsageCounted { step, session, usage } => self.count_usage(*step, *session, *usage),
+            Event::UsageCounted { step, session, usage } => {
+                self.count_usage(*step, Some(*session), *usage);
+            }
             Event::MessagePlanned {
                 step,
                 session,
@@ -203,11 +227,8 @@ impl Run {
             } => self.permission_answered(*step, *asked, option, at),
             Event::PermissionSettled { step, asked, .. } => self.permission_settled(*step, *asked, at),
             Event::Answered { step, answer, .. } => {
-                let state = self.step_mut(*step);
-                state.tries = 0;
-                if let Some(session) = &mut state.session {
-                    session.usage = session.usage.updated_by(answer.usage);
-                }
+                self.step_mut(*step).tries = 0;
+                self.count_usage(*step, None, answer.usage);
             }
             Event::ReportFound { step, report } => {
                 self.leave(*step, at);
@@ -245,6 +266,7 @@ impl Run {
             }
             Event::WaitEnded { step } => self.pass_to(*step, Phase::Ready, at),
             Event::StepFailing { step, failure } => {
+                self.fail_fast(*step);
                 self.leave(*step, at);
                 self.close_session(*step);
                 self.drop_session(*step);
@@ -360,6 +382,9 @@ impl Run {
         if *end == StepEnd::Skipped {
             self.outdated.remove(&step);
         }
+        if matches!(end, StepEnd::Failed(_)) {
+            self.fail_fast(step);
+        }
         self.enter(step, Phase::Ended(end.clone()), at);
         if self.steps[step.position()].lets_follow() {
             self.let_children_follow(step, at);
@@ -396,8 +421,12 @@ impl Run {
                 Some(StepEnd::Failed(_)) => return RunEnd::Failed,
                 Some(StepEnd::Blocked) => RunEnd::Blocked,
                 Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
-                Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::Skipped) => RunEnd::Partial,
-                Some(StepEnd::Complete | StepEnd::NotRun(_)) | None => RunEnd::Complete,
+                Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::OverBudget | StepEnd::Skipped) => {
+                    RunEnd::Partial
+                }
+                Some(StepEnd::Complete | StepEnd::NotRun(_) | StepEnd::FailedFast(_)) | None => {
+                    RunEnd::Complete
+                }
             };
             end = match (end, this) {
                 (RunEnd::Blocked, _) | (_, RunEnd::Blocked) => RunEnd::Blocked,

@@ -73,7 +73,7 @@ impl Run {
 
     /// A step is over and to be done again, or waits and is to try at once.
     pub(super) fn retry_asked(&mut self, step: StepIndex, at: Timestamp) {
-        self.take_up(at);
+        self.take_up(step, at);
         if matches!(self.steps[step.position()].phase, Phase::Waiting(_)) {
             self.step_mut(step).tries = 0;
             return;
@@ -85,7 +85,7 @@ impl Run {
 
     /// What did not run because of the step may run.
     pub(super) fn step_skipped(&mut self, step: StepIndex, at: Timestamp) {
-        self.take_up(at);
+        self.take_up(step, at);
         self.outdate_what_follows(step);
         let state = &self.steps[step.position()];
         match &state.phase {
@@ -168,12 +168,14 @@ impl Run {
         Ok(())
     }
 
-    /// A run that is over goes on, as by a resume.
-    fn take_up(&mut self, at: Timestamp) {
+    /// A run that is over goes on, as by a resume. That the step failed keeps nothing from beginning any more.
+    fn take_up(&mut self, step: StepIndex, at: Timestamp) {
         if matches!(self.stage, Stage::Ended(_)) {
             self.stage = Stage::Running;
+            self.resume_spending(at);
             self.engine_started(at);
         }
+        self.spending.forget_failure(step);
         self.stop_check();
         self.check_again(true);
     }
@@ -200,7 +202,9 @@ impl Run {
                 | StepEnd::Blocked
                 | StepEnd::Failed(_)
                 | StepEnd::Cancelled
-                | StepEnd::Skipped,
+                | StepEnd::Skipped
+                | StepEnd::OverBudget
+                | StepEnd::FailedFast(_),
             )
             | None => None,
         };

@@ -4,10 +4,13 @@ mod by_hand;
 mod check;
 mod conflict;
 mod ending;
+mod hold;
 mod permission;
 mod schedule;
 mod session;
 mod work;
+
+use std::collections::BTreeSet;
 
 use super::event::{Event, Failure, FailureClass, LeftBehind, StepEnd};
 use super::input::{Command, Input, Refused};
@@ -29,6 +32,7 @@ impl Run {
             now,
             ids,
             events: Vec::new(),
+            ended: BTreeSet::new(),
         };
         match input {
             Input::Command(command) => decision.command(command)?,
@@ -90,6 +94,8 @@ struct Decision<'a> {
     now: Timestamp,
     ids: &'a mut dyn Ids,
     events: Vec<Event>,
+    /// The steps that end by it.
+    ended: BTreeSet<StepIndex>,
 }
 
 impl Decision<'_> {
@@ -114,13 +120,20 @@ impl Decision<'_> {
             (Command::Retry { step }, _) => self.retry(*step, false)?,
             (Command::Redo { step }, _) => self.retry(*step, true)?,
             (Command::Skip { step }, _) => self.skip(*step)?,
-            (Command::Resume, Stage::Running | Stage::Stopping { .. }) => return Err(Refused::UnderWay),
-            (Command::Resume, Stage::Ended(end)) => {
+            (Command::Resume { .. }, Stage::Running | Stage::Stopping { .. }) => {
+                return Err(Refused::UnderWay);
+            }
+            (Command::Resume { budget }, Stage::Ended(end)) => {
                 if !self.run.can_resume() {
                     return Err(Refused::NothingLeft(end.word()));
                 }
+                self.change_budget_to_go_on(budget)?;
                 self.say(Event::ResumeAsked);
             }
+            (Command::ChangeBudget(change), Stage::Running | Stage::Stopping { .. }) => {
+                self.change_budget(change);
+            }
+            (Command::ChangeBudget(_), Stage::Ended(end)) => return Err(Refused::Over(end.word())),
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use crate::folders::Folders;
 use crate::id::{RunId, StepIndex};
 use crate::policy::Protected;
@@ -106,6 +107,12 @@ pub struct RunPolicy {
     pub attempts: Option<NonZeroU32>,
     /// Times a report may go back to its agent.
     pub corrections: u8,
+    /// Whether the first step that fails keeps steps from being begun that need nothing of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
+    /// Ceilings of tokens, cost and time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// How long a stop waits for sessions to end what they are doing.
     pub stop_grace: Duration,
     /// Size in tokens past which sessions are summarised; none: never.
@@ -124,6 +131,8 @@ impl Default for RunPolicy {
             gate_retry: Duration::from_secs(15 * 60),
             attempts: None,
             corrections: 2,
+            fail_fast: false,
+            budget: None,
             stop_grace: Duration::from_secs(15),
             autocompact_tokens: Some(300_000),
             report_budget: 24_000,

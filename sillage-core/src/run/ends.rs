@@ -23,6 +23,25 @@ pub enum StepEnd {
     NotRun(StepIndex),
     /// A person skipped it: what follows runs without it.
     Skipped,
+    /// It was not run, because a ceiling of the run was reached before its turn, or before that of a step upstream.
+    OverBudget,
+    /// It was not run, because this step failed first and the run was to begin nothing more then.
+    FailedFast(StepIndex),
+}
+
+impl StepEnd {
+    /// The state's name, in the words of R2.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            StepEnd::Complete => "complete",
+            StepEnd::Partial => "partial",
+            StepEnd::Blocked => "blocked",
+            StepEnd::Failed(_) => "failed",
+            StepEnd::Cancelled => "cancelled",
+            StepEnd::NotRun(_) | StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_) => "not_run",
+        }
+    }
 }
 
 /// How a run ended.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::{Budget, BudgetKind, BudgetMode, Currency};
 use super::check::CheckResult;
 use super::definition::RunDefinition;
 pub(super) use super::ends::{RunEnd, StepEnd};
@@ -117,6 +118,25 @@ pub enum Event {
         /// Its commits; none: it made none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<TakenWork>,
+    },
+    /// A person changed the run's ceilings.
+    BudgetChanged {
+        /// What they are from now on; none: there is none.
+        budget: Option<Budget>,
+    },
+    /// A ceiling is reached: told once, and again only after it was changed.
+    BudgetReached {
+        /// What it is of.
+        kind: BudgetKind,
+        /// The ceiling: tokens, millionths of the currency, or milliseconds.
+        limit: u64,
+        /// What is used of it, in the same unit.
+        used: u64,
+        /// The currency of a cost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        currency: Option<Currency>,
+        /// Whether it only is told, or no new session is opened from now on.
+        mode: BudgetMode,
     },
     /// The run is over.
     RunEnded {
@@ -439,6 +459,8 @@ impl Event {
             | Event::EngineStarted { .. }
             | Event::StopAsked { .. }
             | Event::ResumeAsked
+            | Event::BudgetChanged { .. }
+            | Event::BudgetReached { .. }
             | Event::RunEnded { .. }
             | Event::CheckStarted { .. }
             | Event::CheckEnded { .. }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::{BudgetChange, Ceiling};
 use super::check::CheckResult;
 use super::event::{AnsweredBy, LeftBehind};
 use super::stray::StraySeen;
@@ -193,7 +194,12 @@ pub enum Command {
     /// Stop; twice: at once (R4).
     Stop,
     /// Do again what did not succeed (R12).
-    Resume,
+    Resume {
+        /// What is changed of its ceilings.
+        budget: BudgetChange,
+    },
+    /// Change the ceilings of a run that is not over.
+    ChangeBudget(BudgetChange),
     /// Do this step again that did not succeed, and what follows it (W18); one that waits tries at once.
     Retry {
         /// The step.
@@ -341,6 +347,14 @@ pub enum Refused {
         upstream: String,
         /// How that one ended.
         state: &'static str,
+    },
+    /// It may open no session: nothing that is left could be done.
+    #[error("the ceiling of {} is reached, {used} used: it must be raised or lifted before the run can go on", .ceiling.words())]
+    OverBudget {
+        /// The ceiling.
+        ceiling: Ceiling,
+        /// What is used of it, in words.
+        used: String,
     },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]

@@ -5,6 +5,7 @@
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
 mod apply;
+mod budget;
 mod by_hand;
 mod check;
 pub mod codec;
@@ -19,11 +20,13 @@ mod event;
 mod failure;
 mod group;
 mod input;
+mod not_run;
 mod outbox;
 mod permissions;
 mod phases;
 mod places;
 mod relaunch;
+mod spending;
 mod spent;
 mod step;
 mod stray;
@@ -37,6 +40,10 @@ mod worktrees;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use budget::{
+    BadCeiling, BadCurrency, Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, Ceiling,
+    CeilingChange, CeilingView, Currency, Money, parse_cost, parse_time, parse_tokens,
+};
 pub use by_hand::Taken;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use conflict::CONFLICT_RETURNS;
@@ -46,6 +53,7 @@ pub use ends::{RunEnd, StepEnd};
 pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded, TakenWork};
 pub use failure::{Failure, FailureClass, WaitCause};
 pub use input::{Command, Input, PermissionAnswer, Refused, StepCommand};
+pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
@@ -99,6 +107,7 @@ pub struct Run {
     /// each with the step upstream.
     outdated: BTreeMap<StepIndex, StepIndex>,
     check: check::CheckState,
+    spending: spending::Spending,
 }
 
 /// Where the run as a whole stands.
@@ -184,6 +193,7 @@ impl Run {
         }
         Ok(Run {
             named_links: compose::index_named_links(&definition.task),
+            spending: spending::Spending::of(definition.policy.budget, at),
             definition: Arc::new(definition),
             graph,
             steps,
@@ -270,7 +280,10 @@ impl Run {
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.stage {
-            Stage::Running => self.timers.first().map(|(at, _)| *at),
+            Stage::Running => {
+                let timer = self.timers.first().map(|(at, _)| *at);
+                timer.into_iter().chain(self.time_is_up()).min()
+            }
             Stage::Stopping { since, forced: false } => Some(since.plus(self.definition.policy.stop_grace)),
             Stage::Stopping { forced: true, .. } | Stage::Ended(_) => None,
         }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::outbox::EffectKey;
-use super::step::{Next, Phase, Wait, added};
+use super::step::{Next, Phase, Wait};
 use super::{Run, Stage};
-use crate::id::{ClientSessionId, StepIndex};
-use crate::ports::runtime::Usage;
+use crate::id::StepIndex;
 use crate::time::Timestamp;
 
 impl Run {
@@ -179,23 +178,7 @@ impl Run {
             return;
         };
         self.live.remove(&session.id());
-        if !session.usage.is_unknown() || state.ledger.is_some() {
-            let ledger = state.ledger_mut();
-            ledger.earlier_usage = added(ledger.earlier_usage, ledger.last_usage);
-            ledger.last_usage = session.usage;
-        }
-    }
-
-    pub(super) fn count_usage(&mut self, step: StepIndex, session: ClientSessionId, usage: Usage) {
-        let state = self.step_mut(step);
-        match state.session.as_deref_mut() {
-            Some(current) if current.id() == session => current.usage = current.usage.updated_by(usage),
-            // The step went on without it: usage told while it is being closed is its last.
-            _ => {
-                let ledger = state.ledger_mut();
-                ledger.last_usage = ledger.last_usage.updated_by(usage);
-            }
-        }
+        self.keep_usage(step, session.id(), session.usage);
     }
 
     pub(super) fn take_report(&mut self, step: StepIndex, report: &Arc<crate::report::Report>) {

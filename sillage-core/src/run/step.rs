@@ -328,12 +328,7 @@ impl Step {
             | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => "merging",
-            Phase::Ended(StepEnd::Complete) => "complete",
-            Phase::Ended(StepEnd::Partial) => "partial",
-            Phase::Ended(StepEnd::Blocked) => "blocked",
-            Phase::Ended(StepEnd::Failed(_)) => "failed",
-            Phase::Ended(StepEnd::Cancelled) => "cancelled",
-            Phase::Ended(StepEnd::NotRun(_) | StepEnd::Skipped) => "not_run",
+            Phase::Ended(end) => end.word(),
         }
     }
 
@@ -424,11 +419,12 @@ impl Step {
     pub fn usage(&self) -> Usage {
         let ledger = self.ledger.as_deref();
         let earlier = ledger.map_or(Usage::default(), |l| l.earlier_usage);
-        let last = match &self.session {
-            Some(session) => session.usage,
-            None => ledger.map_or(Usage::default(), |l| l.last_usage),
-        };
-        added(earlier, last)
+        let leaving = ledger
+            .into_iter()
+            .flat_map(|l| &l.leaving)
+            .map(|(_, usage)| *usage);
+        let own = self.session.as_deref().map(|session| session.usage);
+        leaving.chain(own).fold(earlier, added)
     }
 
     /// Whether its session has a message in hand: being answered, or held up by a person's answer.

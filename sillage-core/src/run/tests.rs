@@ -1,9 +1,11 @@
 //! The machine against a small scripted world, without IO.
 
 mod anything;
+mod budgets;
 mod by_hand;
 mod check;
 mod conflict;
+mod fan_in;
 mod groups;
 mod permissions;
 pub(crate) mod world;

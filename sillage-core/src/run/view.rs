@@ -8,10 +8,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Run;
+use super::budget::BudgetView;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
 use super::definition::RelaunchOf;
 use super::event::StepEnd;
+use super::not_run::NotRun;
 use super::permissions::PermissionView;
 use super::spent::Spent;
 use super::step::Phase;
@@ -47,6 +49,8 @@ pub struct RunView {
     pub permissions: Vec<PermissionView>,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
+    /// Its ceilings and what is used of them; none: it has none.
+    pub budget: Option<BudgetView>,
     /// Its steps: the task's, in the order of the definition, then sub-agents, in the order in which they came to be.
     pub steps: Vec<StepView>,
 }
@@ -104,6 +108,10 @@ pub struct StepView {
     pub glyph: char,
     /// What keeps it from going on, where something does.
     pub waiting_for: Option<WaitingFor>,
+    /// Why it was not run.
+    pub not_run: Option<NotRun>,
+    /// The agents right upstream of which it has part of the work only.
+    pub partial_upstream: Vec<String>,
     /// When it first got a place.
     pub started: Option<Timestamp>,
     /// When it ended.
@@ -118,9 +126,6 @@ pub struct StepView {
     pub corrections: u8,
     /// Times that it may go back.
     pub corrections_allowed: u8,
-    /// Whether a person skipped it (W18).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub skipped: bool,
     /// The earlier run that its result is taken from (R13).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_from: Option<RunId>,
@@ -165,6 +170,7 @@ impl RunView {
             usage,
             permissions: run.permissions(),
             check: CheckView::of(run),
+            budget: BudgetView::of(run, now),
             steps,
         }
     }
@@ -237,13 +243,14 @@ impl StepView {
             state: state.word(),
             glyph: glyph(state.phase(), state.corrections() > 0),
             waiting_for: run.waiting_for(step),
+            not_run: NotRun::of(run, step),
+            partial_upstream: run.partial_upstream(step),
             started: state.started(),
             ended: state.ended(),
             worked: state.worked(now),
             waited: state.waited(now),
             corrections: state.corrections(),
             corrections_allowed: run.definition().policy.corrections,
-            skipped: state.is_skipped(),
             taken_from: state.hand().and_then(|hand| hand.taken.clone()),
             conflict: state.conflict().and(state.work()).map(|work| ConflictView {
                 files: work.conflicts.clone(),
@@ -276,9 +283,6 @@ impl StepView {
                 self.corrections, self.corrections_allowed
             ));
         }
-        if self.skipped {
-            remarks.push("skipped".to_owned());
-        }
         if let Some(run) = &self.taken_from {
             remarks.push(format!("taken from run {run}"));
         }
@@ -293,8 +297,14 @@ impl StepView {
         if !self.stray_writes.is_empty() {
             remarks.push(StrayWrite::told(&self.stray_writes));
         }
+        if !self.partial_upstream.is_empty() {
+            remarks.push(format!("after part of {}", plain::list(&self.partial_upstream)));
+        }
         if let Some(reason) = &self.waiting_for {
             remarks.push(format!("waits for {reason}"));
+        }
+        if let Some(reason) = &self.not_run {
+            remarks.push(reason.to_string());
         }
         remarks.join("  ")
     }
@@ -352,7 +362,9 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Ended(StepEnd::Blocked) => '■',
         Phase::Ended(StepEnd::Failed(_)) => '✗',
         Phase::Ended(StepEnd::Cancelled) => '⊘',
-        Phase::Ended(StepEnd::NotRun(_) | StepEnd::Skipped) => '-',
+        Phase::Ended(
+            StepEnd::NotRun(_) | StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_),
+        ) => '-',
     }
 }
 

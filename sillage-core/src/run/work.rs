@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::stray::StrayWrite;
 use crate::fault::Fault;
+use crate::id::ClientSessionId;
 use crate::ports::runtime::Usage;
 use crate::ports::workspace::{Committed, Hold, Worktree};
 
@@ -48,10 +49,10 @@ pub struct Conflict {
 /// What a step has spent and suffered; absent while there is nothing to tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Usage of its earlier sessions, added up.
+    /// Usage of its sessions that are over, added up.
     pub earlier_usage: Usage,
-    /// Usage of its last session, once that is over.
-    pub last_usage: Usage,
+    /// Usage of sessions that are not its own any more and are being closed: they may still tell more.
+    pub leaving: Vec<(ClientSessionId, Usage)>,
     /// Time spent waiting, for a date or for a person.
     pub waited: Duration,
     /// Waits, for a date or for a person.

@@ -1,5 +1,6 @@
 //! The settings of the program: agents, models and prices, limits, theme and language (A12).
 
+mod budget;
 mod expand;
 mod mcp;
 mod model;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::McpServer;
 use crate::ports::runtime::ModelOffer;
+use crate::run::Budget;
 
 /// The settings of the program. Paths and values of environment variables are as written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -181,6 +182,12 @@ pub struct ProgramLimits {
     /// Sessions at work at once, over all runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<NonZeroU32>,
+    /// Ceilings of each run that says nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Whether the first failure in a run keeps the rest from being begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_fast: Option<bool>,
 }
 
 /// What a million tokens cost.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
-    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, mcp, parse_size,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, budget, mcp, parse_size,
 };
 use crate::document::check::{Checker, Fields, Spot, brief, field_path};
 use crate::document::{self, Format, Value};
@@ -279,6 +279,8 @@ fn limits(spot: Spot<'_>, checker: &mut Checker) -> Option<ProgramLimits> {
             "stopIdleAgentsAfter",
             "silentAfter",
             "parallel",
+            "budget",
+            "failFast",
         ],
     )?;
     Some(ProgramLimits {
@@ -292,6 +294,10 @@ fn limits(spot: Spot<'_>, checker: &mut Checker) -> Option<ProgramLimits> {
             .optional("silentAfter")
             .and_then(|spot| checker.duration(&spot)),
         parallel: fields.optional("parallel").and_then(|spot| checker.limit(&spot)),
+        budget: fields
+            .optional("budget")
+            .and_then(|spot| budget::read(spot, checker)),
+        fail_fast: fields.optional("failFast").and_then(|spot| checker.flag(&spot)),
     })
 }
 

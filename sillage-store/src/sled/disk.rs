@@ -59,7 +59,7 @@ impl Drop for Opened {
 impl Disk {
     /// Opens sled in the folder, which this process must have locked.
     pub(super) fn open(folder: Folder, cache_bytes: u64) -> Result<Disk, StoreError> {
-        let opened = open(&folder, cache_bytes)?;
+        let opened = with_reserve(&folder, || open(&folder, cache_bytes))?;
         Ok(Disk {
             folder,
             cache_bytes,
@@ -136,17 +136,11 @@ impl Disk {
 
     /// Opens sled again after an error. What the system may have forgotten to write is written once more first.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let opened = match self
-            .folder
-            .rewrite()
-            .and_then(|()| open(&self.folder, self.cache_bytes))
-        {
-            Err(StoreError::Full { .. }) if self.folder.release() => self
-                .folder
-                .rewrite()
-                .and_then(|()| open(&self.folder, self.cache_bytes)),
-            opened => opened,
+        let again = || {
+            self.folder.rewrite()?;
+            open(&self.folder, self.cache_bytes)
         };
+        let opened = with_reserve(&self.folder, again);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match opened {
             Ok(opened) => {
@@ -161,6 +155,17 @@ impl Disk {
     }
 }
 
+/// Opens sled, on a full disk with the space that was set aside: sled writes when it is opened.
+fn with_reserve(
+    folder: &Folder,
+    open: impl Fn() -> Result<Opened, StoreError>,
+) -> Result<Opened, StoreError> {
+    match open() {
+        Err(StoreError::Full { .. }) if folder.release() => open(),
+        opened => opened,
+    }
+}
+
 fn open(folder: &Folder, cache_bytes: u64) -> Result<Opened, StoreError> {
     let config = sled::Config::new()
         .path(folder.sled())
@@ -169,6 +174,7 @@ fn open(folder: &Folder, cache_bytes: u64) -> Result<Opened, StoreError> {
         .flush_every_ms(None);
     let mut tries = 0;
     let db = loop {
+        folder.forget_unfinished()?;
         match caught(|| config.open()) {
             Ok(Ok(db)) => break db,
             Ok(Err(sled::Error::Io(e))) if is_lock(&e) && tries < LOCK_TRIES => {

@@ -10,7 +10,10 @@ use sillage_core::ports::store::StoreError;
 pub(super) const FORMAT: u32 = 1;
 
 /// Space that is set aside, so that a full disk can still be opened, read, and told that a run was stopped.
-const RESERVE: u64 = 4 << 20;
+pub(super) const RESERVE: u64 = 4 << 20;
+
+/// How sled calls a snapshot of its log that it has not ended yet: `snap.` and a number, then this.
+const UNFINISHED: &str = "generating";
 
 /// The files of a store.
 #[derive(Debug, Clone)]
@@ -39,6 +42,27 @@ impl Folder {
     /// The file that sled keeps its log in.
     pub(super) fn db(&self) -> PathBuf {
         self.sled().join("db")
+    }
+
+    /// Removes the snapshots of the log that sled had begun and not ended when it was killed or the disk was full. It
+    /// gives a snapshot its name when it is whole, and removes the one before only then; but it looks for the newest
+    /// by a pattern that takes an unfinished one for that, and calls the store damaged. Without it sled replays from
+    /// the one before, or from the log alone.
+    pub(super) fn forget_unfinished(&self) -> Result<(), StoreError> {
+        let forget = || -> io::Result<()> {
+            for entry in fs::read_dir(self.sled())? {
+                let path = entry?.path();
+                if path.extension().is_some_and(|extension| extension == UNFINISHED) {
+                    tracing::info!(path = %path.display(), "an unfinished snapshot of the log is forgotten");
+                    fs::remove_file(path)?;
+                }
+            }
+            Ok(())
+        };
+        match forget() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            told => told.map_err(|e| self.failed(&e)),
+        }
     }
 
     /// Opens one of our files for reading and writing, for its owner alone, making it where it is missing.
@@ -137,8 +161,19 @@ impl Folder {
         rewrite().map_err(|e| self.failed(&e))
     }
 
-    /// Sets space aside, where the system can. Not having it is no fault.
-    pub(super) fn reserve(&self) {
+    /// How many bytes can be written where the store lies; none where the system does not say.
+    pub(super) fn room(&self) -> Option<u64> {
+        #[cfg(unix)]
+        {
+            let told = rustix::fs::statvfs(&self.path).ok()?;
+            Some(told.f_bavail.saturating_mul(told.f_frsize))
+        }
+        #[cfg(not(unix))]
+        None
+    }
+
+    /// Sets space aside, where the system can, and tells whether there is some. Not having it is no fault.
+    pub(super) fn reserve(&self) -> bool {
         let reserve = || -> io::Result<()> {
             let file = self.file("reserve")?;
             #[cfg(target_os = "linux")]
@@ -147,9 +182,13 @@ impl Folder {
             file.set_len(RESERVE)?;
             Ok(())
         };
-        if let Err(error) = reserve() {
-            tracing::debug!(%error, "no space could be set aside");
-            self.release();
+        match reserve() {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(%error, "no space could be set aside");
+                self.release();
+                false
+            }
         }
     }
 
@@ -174,6 +213,12 @@ impl Folder {
                 why: error.to_string(),
             }
         }
+    }
+
+    /// There is no room.
+    pub(super) fn full(&self) -> StoreError {
+        let path = self.path.clone();
+        StoreError::Full { path }
     }
 
     /// Damage, with `what` to do about it.

@@ -153,13 +153,14 @@ async fn read(store: &SledStore, run: &RunId) -> Result<u64, StoreError> {
     }
 }
 
-/// The event at a position: some short, some long.
+/// The event at a position: some short, some long, some longer than anything that is written at once.
 fn event(run: &RunId, at: u64) -> Vec<u8> {
     let text = format!("{run}/{at};");
-    let length = if at.is_multiple_of(23) {
-        30_000
-    } else {
-        40 + at % 600
+    let length = match at {
+        // More than sled's segment, and more than is written at once.
+        at if at % 41 == 17 => 600_000,
+        at if at.is_multiple_of(23) => 30_000,
+        at => 40 + at % 600,
     };
     text.bytes()
         .cycle()

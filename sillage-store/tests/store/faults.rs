@@ -97,7 +97,7 @@ fn survives(call: &str, error: &str, nth: u32) -> bool {
 }
 
 #[test]
-fn a_failed_sync_is_an_error_and_loses_nothing() {
+fn a4_a_failed_sync_is_an_error_and_loses_nothing() {
     if !traced() {
         return;
     }
@@ -109,7 +109,7 @@ fn a_failed_sync_is_an_error_and_loses_nothing() {
 }
 
 #[test]
-fn a_failed_write_is_an_error_and_loses_nothing() {
+fn a4_a_failed_write_is_an_error_and_loses_nothing() {
     if !traced() {
         return;
     }
@@ -122,9 +122,95 @@ fn a_failed_write_is_an_error_and_loses_nothing() {
     assert!(told >= 2, "some failures fall on an append: {told}");
 }
 
+/// From the n-th call on in each thread, nothing can be written, though the system said that there was room. The process
+/// may give up; the store that it leaves opens as soon as it can be written.
+#[test]
+fn a5_a_disk_that_stays_full_damages_nothing() {
+    if !traced() {
+        return;
+    }
+    let mut told = 0;
+    let places = [3, 15]
+        .iter()
+        .flat_map(|nth| [("pwrite64", nth), ("pwrite64,write,fallocate", nth)]);
+    for (calls, nth) in places {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("store");
+        let when = format!("{calls} fail with ENOSPC from call {nth} on");
+        let log = home.path().join("trace");
+        // What it says on standard output goes by `write` as well: only what lies in the store fails.
+        let paths = ["sled/db", "mark", "reserve"].map(|name| folder.join(name));
+        let mut before = strace(&["-e", &format!("trace={calls}")], &log);
+        before.push(format!("--inject={calls}:error=ENOSPC:when={nth}+").into());
+        for path in paths {
+            before.push("-P".into());
+            before.push(path.into());
+        }
+        let before: Vec<&OsStr> = before.iter().map(OsString::as_os_str).collect();
+        let output = wrapped(&before, "append", &folder, &["1", "20"])
+            .output()
+            .unwrap();
+        let said = stdout(&output);
+        assert!(
+            !said.contains("WRONG") && !said.contains("damaged"),
+            "{when}: {said}"
+        );
+        told += usize::from(said.contains("no space left"));
+        check_acknowledged(&folder, &acknowledged(said), &when);
+    }
+    assert!(told >= 3, "most of them are told: {told}");
+}
+
+/// A store that was killed at work is killed again while it is opened, at each call that changes something, and once
+/// more while it is opened after that (A3). Whatever it was in the middle of, nothing acknowledged is lost.
+#[test]
+fn a3_a_kill_while_it_is_opened_loses_nothing() {
+    if !traced() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("store");
+    let kill = |verb: &str, rest: &[&str], call: &str, nth: u32| {
+        let log = home.path().join("trace");
+        let inject = format!("inject={call}:signal=KILL:when={nth}");
+        let before = strace(&["-e", &format!("trace={call}"), "-e", &inject], &log);
+        let before: Vec<&OsStr> = before.iter().map(OsString::as_os_str).collect();
+        wrapped(&before, verb, &folder, rest).output().unwrap()
+    };
+    let mut kept = std::collections::BTreeMap::new();
+    let mut deaths = 0;
+    for call in [
+        "pwrite64",
+        "write",
+        "fsync",
+        "rename",
+        "unlink",
+        "ftruncate",
+        "fallocate",
+        "openat",
+    ] {
+        for nth in 1..=12 {
+            // So that there is a log to be replayed, which is not the same each time.
+            let worked = kill("append", &["3", "0"], "fdatasync", 4);
+            kept.extend(acknowledged(stdout(&worked)));
+            let runs: Vec<&str> = kept.keys().map(String::as_str).collect();
+            let mut died = false;
+            for _ in 0..2 {
+                died = !kill("read", &runs, call, nth).status.success();
+                deaths += u32::from(died);
+            }
+            check_acknowledged(&folder, &kept, &format!("killed at {call} {nth} of opening"));
+            if !died {
+                break;
+            }
+        }
+    }
+    assert!(deaths >= 40, "opening has more calls than {deaths}");
+}
+
 /// The process is killed within its n-th sync, as a power cut would stop it between writing and answering.
 #[test]
-fn a_kill_within_a_sync_loses_nothing() {
+fn a2_a_kill_within_a_sync_loses_nothing() {
     if !traced() {
         return;
     }

@@ -12,6 +12,7 @@ mod child;
 mod conformance;
 mod damage;
 mod faults;
+mod full;
 mod holding;
 mod kills;
 mod visible;

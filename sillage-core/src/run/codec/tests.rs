@@ -18,8 +18,8 @@ use crate::report::{
 };
 use crate::run::tests::world;
 use crate::run::{
-    AnsweredBy, CheckResult, Event, Failure, FailureClass, LeftBehind, MessagePurpose, RunEnd, StepEnd,
-    StraySign, StrayWrite, TakenWork, WaitCause,
+    AnsweredBy, Budget, BudgetKind, BudgetMode, CheckResult, Event, Failure, FailureClass, LeftBehind,
+    MessagePurpose, RunEnd, StepEnd, StraySign, StrayWrite, TakenWork, WaitCause,
 };
 use crate::time::Timestamp;
 
@@ -44,7 +44,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 48, "{kinds:?}");
+    assert_eq!(kinds.len(), 50, "{kinds:?}");
 }
 
 #[test]
@@ -381,6 +381,37 @@ fn samples() -> Vec<Recorded> {
                     trouble: None,
                 },
             ],
+        },
+        Event::BudgetChanged {
+            budget: Some(Budget {
+                mode: BudgetMode::Audit,
+                tokens: std::num::NonZeroU64::new(2_000_000),
+                cost: crate::run::parse_cost("5USD").ok(),
+                time: Some(std::time::Duration::from_secs(7200)),
+            }),
+        },
+        Event::BudgetChanged { budget: None },
+        Event::BudgetReached {
+            kind: BudgetKind::Cost,
+            limit: 5_000_000,
+            used: 5_200_000,
+            currency: crate::run::Currency::new(*b"USD").ok(),
+            mode: BudgetMode::Enforce,
+        },
+        Event::BudgetReached {
+            kind: BudgetKind::Time,
+            limit: 7_200_000,
+            used: 7_200_000,
+            currency: None,
+            mode: BudgetMode::Audit,
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::OverBudget,
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::FailedFast(StepIndex(0)),
         },
         Event::RetryAsked { step },
         Event::StepSkipped { step },

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::Decision;
 use crate::id::StepIndex;
 use crate::run::Stage;
+use crate::run::budget::BudgetChange;
 use crate::run::event::{Event, StepEnd};
 use crate::run::input::Refused;
 use crate::run::step::{Phase, Step};
@@ -59,6 +60,7 @@ impl Decision<'_> {
                 state: self.run.steps[upstream.position()].word(),
             });
         }
+        self.go_on_within_ceilings()?;
         self.say(Event::RetryAsked { step });
         self.end_what_a_stop_left(step);
         Ok(())
@@ -97,6 +99,7 @@ impl Decision<'_> {
             | Phase::Waiting(_)
             | Phase::Asking(_) => !at_work_in_a_worktree,
         };
+        self.go_on_within_ceilings()?;
         if !its_end_follows {
             self.cancel_permissions(step);
         }
@@ -121,6 +124,14 @@ impl Decision<'_> {
                 coordinator: self.run.step_name(of).to_owned(),
             }),
             None => Ok(state),
+        }
+    }
+
+    /// A run that is over and could open no session is not taken up.
+    fn go_on_within_ceilings(&mut self) -> Result<(), Refused> {
+        match self.run.stage {
+            Stage::Ended(_) => self.change_budget_to_go_on(&BudgetChange::default()),
+            Stage::Running | Stage::Stopping { .. } => Ok(()),
         }
     }
 
@@ -214,7 +225,7 @@ impl Decision<'_> {
             if let Some(because) = because {
                 kept_out.insert(node, because);
                 // One that is renewed later is told then.
-                if asked.is_none() || !begins(step) {
+                if (asked.is_none() || !begins(step)) && self.ended.insert(step) {
                     self.say(Event::StepEnded {
                         step,
                         end: StepEnd::NotRun(because),

@@ -52,7 +52,9 @@ impl Decision<'_> {
             | StepEnd::Failed(_)
             | StepEnd::Cancelled
             | StepEnd::NotRun(_)
-            | StepEnd::Skipped => StepEnd::Partial,
+            | StepEnd::Skipped
+            | StepEnd::OverBudget
+            | StepEnd::FailedFast(_) => StepEnd::Partial,
         };
         match result {
             Ok(files) if files.is_empty() => self.say(Event::ConflictResolved { step }),

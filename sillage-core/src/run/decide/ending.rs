@@ -1,7 +1,5 @@
 //! How steps and the run end: what follows a step, what a stop leaves.
 
-use std::collections::HashSet;
-
 use super::Decision;
 use crate::id::StepIndex;
 use crate::run::event::{Event, RunEnd, StepEnd};
@@ -12,14 +10,29 @@ impl Decision<'_> {
     pub(super) fn end(&mut self, step: StepIndex, end: StepEnd) {
         let lets_follow = match &end {
             StepEnd::Complete | StepEnd::Partial => !self.is_held_up(step),
-            StepEnd::Blocked | StepEnd::Failed(_) | StepEnd::NotRun(_) => false,
+            StepEnd::Blocked
+            | StepEnd::Failed(_)
+            | StepEnd::NotRun(_)
+            | StepEnd::OverBudget
+            | StepEnd::FailedFast(_) => false,
             // A stop leaves what follows as it is, to be resumed.
             StepEnd::Cancelled | StepEnd::Skipped => true,
         };
         self.cancel_permissions(step);
+        let below = match &end {
+            StepEnd::OverBudget | StepEnd::FailedFast(_) => end.clone(),
+            StepEnd::Complete
+            | StepEnd::Partial
+            | StepEnd::Blocked
+            | StepEnd::Failed(_)
+            | StepEnd::Cancelled
+            | StepEnd::Skipped
+            | StepEnd::NotRun(_) => StepEnd::NotRun(step),
+        };
+        self.ended.insert(step);
         self.say(Event::StepEnded { step, end });
         if !lets_follow {
-            self.end_descendants(step);
+            self.end_descendants(step, &below);
         }
     }
 
@@ -36,16 +49,17 @@ impl Decision<'_> {
             .is_some_and(|r| !r.blockers.is_empty())
     }
 
-    fn end_descendants(&mut self, because: StepIndex) {
-        let mut seen: HashSet<u32> = HashSet::new();
+    /// Several steps may end by one decision, and what follows more than one of them ends once.
+    fn end_descendants(&mut self, because: StepIndex, end: &StepEnd) {
         let mut left: Vec<u32> = self.run.graph.children(because.0).to_vec();
         while let Some(child) = left.pop() {
-            if !seen.insert(child) || self.run.steps[child as usize].phase != Phase::Pending {
+            let pending = self.run.steps[child as usize].phase == Phase::Pending;
+            if !pending || !self.ended.insert(StepIndex(child)) {
                 continue;
             }
             self.say(Event::StepEnded {
                 step: StepIndex(child),
-                end: StepEnd::NotRun(because),
+                end: end.clone(),
             });
             left.extend_from_slice(self.run.graph.children(child));
         }

@@ -14,10 +14,14 @@ impl Decision<'_> {
     pub(super) fn tick(&mut self) {
         match self.run.stage {
             Stage::Running => {
-                if self.renew_what_is_outdated() {
+                if self.renew_what_is_outdated() || self.reach_ceilings() {
+                    // Whether anything may start is seen once that is believed.
                     return;
                 }
                 self.due_timers();
+                if self.events.is_empty() {
+                    self.end_idle_waits();
+                }
                 self.start_ready();
                 self.next_merge();
                 self.end_if_over();
@@ -59,7 +63,7 @@ impl Decision<'_> {
     fn start_ready(&mut self) {
         for position in self.run.places.startable() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
-            if !self.run.is_being_cleared(step) {
+            if !self.run.is_being_cleared(step) && !self.hold_back(step) {
                 self.start(step);
             }
         }

@@ -54,6 +54,8 @@ impl Decision<'_> {
             self.end(step, StepEnd::Skipped);
         } else if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
+        } else if let Some(end) = self.run.no_new_session() {
+            self.end(step, end);
         } else {
             self.plan_session(step, Some(worktree));
         }

@@ -294,7 +294,9 @@ fn r11_a_step_that_is_done_again_has_its_working_time_anew() {
         let mut run = world.run_to_end();
         assert_eq!(run.end(), Some(RunEnd::Failed), "it timed out");
         let input = match by_resume {
-            true => Command::Resume,
+            true => Command::Resume {
+                budget: Default::default(),
+            },
             false => Command::Retry { step: A },
         };
         command(&mut world, &mut run, input);
@@ -378,20 +380,16 @@ fn hold(run: &Run, world: &World) {
     // A step's life is over at most once; whatever begins another is in the log before.
     let mut over = vec![false; run.steps().len()];
     for fact in &world.log {
-        match &fact.event {
-            Event::StepEnded { step, .. } => {
-                assert!(
-                    !std::mem::replace(&mut over[step.position()], true),
-                    "{step:?} ended twice"
-                );
-            }
-            Event::RetryAsked { step } | Event::StepSkipped { step } | Event::StepOutdated { step, .. } => {
-                over[step.position()] = false;
-            }
-            Event::SessionPlanned { step, .. } => {
-                assert!(!over[step.position()], "{step:?} began again and nobody asked");
-            }
-            _ => {}
+        if let Event::StepEnded { step, .. } = &fact.event {
+            let before = std::mem::replace(&mut over[step.position()], true);
+            assert!(!before, "{step:?} ended twice");
+        } else if let Event::RetryAsked { step }
+        | Event::StepSkipped { step }
+        | Event::StepOutdated { step, .. } = &fact.event
+        {
+            over[step.position()] = false;
+        } else if let Event::SessionPlanned { step, .. } = &fact.event {
+            assert!(!over[step.position()], "{step:?} began again and nobody asked");
         }
     }
     for (position, step) in run.steps().iter().enumerate() {

@@ -196,6 +196,10 @@ pub(crate) struct World {
     asking: Vec<(ClientSessionId, &'static str, ClientMessageId)>,
     /// News that the world has and has not told yet.
     due: VecDeque<Input>,
+    /// What each answer of an agent adds to its session's usage.
+    pub(crate) spends: HashMap<String, Usage>,
+    /// Usage of each session so far.
+    pub(crate) spent: BTreeMap<ClientSessionId, Usage>,
     /// What agents were told: session, request, option; none: cancelled.
     pub(crate) told: Vec<(ClientSessionId, &'static str, Option<String>)>,
     /// What a person answers to each request that is open when nothing else goes on; none: nobody is there.
@@ -231,6 +235,8 @@ impl World {
             asking: vec![],
             due: VecDeque::new(),
             told: vec![],
+            spends: HashMap::new(),
+            spent: BTreeMap::new(),
             person: None,
         }
     }
@@ -396,7 +402,12 @@ impl World {
     }
 
     pub(crate) fn resume(&mut self, mut run: Run) -> Run {
-        self.turn(&mut run, vec![Input::Command(Command::Resume)]);
+        self.turn(
+            &mut run,
+            vec![Input::Command(Command::Resume {
+                budget: crate::run::BudgetChange::default(),
+            })],
+        );
         self.go_on(run)
     }
 
@@ -677,18 +688,26 @@ impl World {
             },
             Reply::Answer(text, stop) => {
                 self.history.insert(session, (message, text.clone()));
+                let usage = self.spend(session);
                 Input::Answered {
                     session,
                     message,
-                    answer: Answer {
-                        text,
-                        stop,
-                        usage: Usage::default(),
-                    },
+                    answer: Answer { text, stop, usage },
                 }
             }
         };
         self.due.push_back(news);
+    }
+
+    /// An answer adds to what its session has used; the session tells its totals.
+    fn spend(&mut self, session: ClientSessionId) -> Usage {
+        let agent = self.open.get(&session).cloned().unwrap_or_default();
+        let Some(more) = self.spends.get(&agent).copied() else {
+            return Usage::default();
+        };
+        let total = self.spent.entry(session).or_default();
+        *total = crate::run::step::added(*total, more);
+        *total
     }
 
     /// How often this was told to an agent.

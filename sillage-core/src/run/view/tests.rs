@@ -106,8 +106,8 @@ fn r2_every_end_has_its_state_and_its_glyph() {
             "1  ■ a  blocked    0ms",
             "   ◐ c  partial    0ms",
             "   ✗ e  failed     0ms",
-            "2  - b  not_run",
-            "   ✓ d  complete   0ms",
+            "2  - b  not_run    blocked by a",
+            "   ✓ d  complete   0ms  after part of c",
         ]
     );
 }
@@ -152,7 +152,7 @@ fn v4_the_view_in_json_names_sessions_and_leaves_the_unknown_unknown() {
     let json = serde_json::to_value(RunView::of(&run, world.now.plus(Duration::from_millis(250)))).unwrap();
     let expected = serde_json::json!({
         "agent": "a", "of": null, "sub_agents": [], "title": null, "model": "m", "effort": "low", "state": "running", "glyph": "●",
-        "waiting_for": null, "started": 1_000_000, "ended": null, "worked_ms": 250, "waited_ms": 0,
+        "waiting_for": null, "not_run": null, "partial_upstream": [], "started": 1_000_000, "ended": null, "worked_ms": 250, "waited_ms": 0,
         "corrections": 0, "corrections_allowed": 2, "conflict": null, "stray_writes": [], "session": session.to_string(), "pid": 1,
         "usage": {
             "input_tokens": 12, "output_tokens": null, "cache_read_tokens": null, "cache_write_tokens": null,

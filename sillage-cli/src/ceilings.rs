@@ -1,0 +1,171 @@
+//! Ceilings of a run on the command line and in the settings, and what is said of them before anything starts.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use sillage::core::run::{
+    BadCeiling, Budget, BudgetChange, BudgetKind, BudgetMode, Ceiling, CeilingChange, Money, Refused,
+    parse_cost, parse_time, parse_tokens,
+};
+use sillage::core::settings::Settings;
+use sillage::core::task::Task;
+
+/// The word that lifts a ceiling.
+const LIFT: &str = "none";
+
+/// Ceilings of a run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Ceilings")]
+pub(crate) struct Ceilings {
+    /// Tokens that the run may use, as `500k` or `2M`: those read by models, written by them and written to caches;
+    /// `none` for no ceiling.
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    max_tokens: Option<CeilingChange<NonZeroU64>>,
+    /// What the run may cost, as `5USD`, by what its agents tell in that currency; `none` for no ceiling.
+    #[arg(long, value_name = "COST", value_parser = cost)]
+    max_cost: Option<CeilingChange<Money>>,
+    /// How long the run may be under way, waits included, as `2h`; `none` for no ceiling.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    max_time: Option<CeilingChange<Duration>>,
+    /// What reaching a ceiling does [default: as in the settings, else enforce].
+    #[arg(long, value_enum, value_name = "MODE")]
+    budget: Option<Mode>,
+}
+
+/// What reaching a ceiling does.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Mode {
+    /// It is told, and changes nothing.
+    Audit,
+    /// No new session is opened; work in open ones goes on to its end.
+    Enforce,
+}
+
+impl Ceilings {
+    /// What they change of the ceilings that there are.
+    pub(crate) fn change(&self) -> BudgetChange {
+        BudgetChange {
+            mode: self.budget.map(|mode| match mode {
+                Mode::Audit => BudgetMode::Audit,
+                Mode::Enforce => BudgetMode::Enforce,
+            }),
+            tokens: self.max_tokens.unwrap_or_default(),
+            cost: self.max_cost.unwrap_or_default(),
+            time: self.max_time.unwrap_or_default(),
+        }
+    }
+}
+
+fn change<T>(text: &str, parse: impl Fn(&str) -> Result<T, BadCeiling>) -> Result<CeilingChange<T>, String> {
+    if text == LIFT {
+        return Ok(CeilingChange::Lift);
+    }
+    parse(text)
+        .map(CeilingChange::Set)
+        .map_err(|bad| format!("{bad}; `{LIFT}` lifts it"))
+}
+
+fn tokens(text: &str) -> Result<CeilingChange<NonZeroU64>, String> {
+    change(text, parse_tokens)
+}
+
+fn cost(text: &str) -> Result<CeilingChange<Money>, String> {
+    change(text, parse_cost)
+}
+
+fn time(text: &str) -> Result<CeilingChange<Duration>, String> {
+    change(text, parse_time)
+}
+
+/// What the ceilings are and what reaching one does.
+pub(crate) fn told(budget: &Budget) -> String {
+    match budget.mode {
+        BudgetMode::Audit => format!("{budget}; reaching it is told, and changes nothing"),
+        BudgetMode::Enforce => format!(
+            "{budget}; once reached no new session is opened, and work in open ones goes on to its end"
+        ),
+    }
+}
+
+/// What cannot be held to a budget, as far as it is known before anything starts.
+pub(crate) fn not_held(budget: &Budget, task: &Task, settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if budget.tokens.is_some() {
+        warnings.push("agents that tell no tokens are not held to the ceiling of tokens".to_owned());
+    }
+    let Some(cost) = budget.cost else {
+        return warnings;
+    };
+    warnings.push(format!(
+        "only what agents tell in {} counts for the ceiling of cost",
+        cost.currency
+    ));
+    let mut models: Vec<&str> = task.agents.iter().map(|agent| agent.model.as_str()).collect();
+    models.sort_unstable();
+    models.dedup();
+    for model in models {
+        if let Some(price) = settings.prices.get(model)
+            && price.currency != cost.currency.to_string()
+        {
+            warnings.push(format!(
+                "model {model} is priced in {}: a ceiling in {} cannot be held for it",
+                price.currency, cost.currency
+            ));
+        }
+    }
+    warnings
+}
+
+/// How a run goes on whose ceiling is reached.
+pub(crate) fn hint(refused: &Refused) -> Option<String> {
+    let Refused::OverBudget { ceiling, .. } = refused else {
+        return None;
+    };
+    let (flag, higher) = flag(ceiling);
+    Some(format!(
+        "`{flag} {higher}` or more raises it, `{flag} {LIFT}` lifts it, `--budget audit` only tells of it"
+    ))
+}
+
+/// The flag of a ceiling, and twice the ceiling as it is written there.
+fn flag(ceiling: &Ceiling) -> (&'static str, String) {
+    let twice = ceiling.limit.saturating_mul(2);
+    match ceiling.kind {
+        BudgetKind::Tokens => ("--max-tokens", twice.to_string()),
+        BudgetKind::Cost => {
+            let currency = ceiling.currency.map(|code| code.to_string()).unwrap_or_default();
+            let (whole, part) = (twice / 1_000_000, twice % 1_000_000);
+            let part = format!("{part:06}");
+            let part = part.trim_end_matches('0');
+            let dot = if part.is_empty() { "" } else { "." };
+            ("--max-cost", format!("{whole}{dot}{part}{currency}"))
+        }
+        BudgetKind::Time => ("--max-time", format!("{}s", (twice / 1000).max(1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_hint_says_is_read_back_and_twice_the_ceiling() {
+        let budget = Budget {
+            tokens: parse_tokens("1.5M").ok(),
+            cost: parse_cost("2.25EUR").ok(),
+            time: parse_time("1h").ok(),
+            ..Budget::default()
+        };
+        let told: Vec<_> = budget.ceilings().map(|ceiling| flag(&ceiling)).collect();
+        assert_eq!(
+            told,
+            [
+                ("--max-tokens", "3000000".to_owned()),
+                ("--max-cost", "4.5EUR".to_owned()),
+                ("--max-time", "7200s".to_owned()),
+            ]
+        );
+        assert!(tokens(&told[0].1).is_ok() && cost(&told[1].1).is_ok() && time(&told[2].1).is_ok());
+    }
+}
