@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Check reports.
     #[command(subcommand)]
     Report(commands::report::Report),
+    /// Read what providers say of their limits.
+    #[command(subcommand)]
+    Wait(commands::wait::Wait),
     /// Print the JSON Schema of a file, for editors.
     Schema(commands::schema::Schema),
     /// Print a completion script for a shell.

@@ -22,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod wait;
 pub(crate) mod worktrees;
 
 use crate::arguments::{Arguments, Command};
@@ -59,6 +60,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::ScriptedAgent(words) => processes::scripted_agent(words),
         Command::LaunchAgent(words) => processes::launch_agent(words),
         Command::Report(report) => report::run(&report, output),
+        Command::Wait(wait) => wait::run(&wait, output),
         Command::Schema(schema) => schema::run(&schema, output),
         Command::Completions(completions) => completions::run(&completions, output),
     }

@@ -14,6 +14,7 @@ pub mod folders;
 pub mod graph;
 pub mod id;
 pub mod journal;
+pub mod limit_text;
 pub mod message;
 pub mod plain;
 pub mod plan;

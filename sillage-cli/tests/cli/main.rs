@@ -14,6 +14,7 @@ mod runs;
 mod scenarios;
 mod schema;
 mod usage;
+mod wait;
 
 use std::fs;
 use std::io::Write as _;
