@@ -108,15 +108,15 @@ fn tell(meant: &Meant, command: StepCommand, output: &mut Output) -> Result<Exit
 
 /// Why the process that holds the store did not do it.
 fn not_commanded(error: ReadError, meant: &Meant) -> Failure {
-    match error {
-        ReadError::Refused(words) => Failure::new(Kind::Usage, words),
-        ReadError::Over { .. } | ReadError::NotDriven(_) => {
-            let words = format!(
-                "the process that holds the store drives another run than {}",
-                meant.run
-            );
-            Failure::new(Kind::Store, words).hint("ask again once that run is over")
-        }
-        other => other.into(),
+    if let ReadError::Refused(words) = error {
+        return Failure::new(Kind::Usage, words);
     }
+    if matches!(error, ReadError::Over { .. } | ReadError::NotDriven(_)) {
+        let words = format!(
+            "the process that holds the store drives another run than {}",
+            meant.run
+        );
+        return Failure::new(Kind::Store, words).hint("ask again once that run is over");
+    }
+    error.into()
 }

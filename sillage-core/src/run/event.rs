@@ -12,6 +12,9 @@ use super::check::CheckResult;
 use super::definition::RunDefinition;
 pub(super) use super::ends::{RunEnd, StepEnd};
 pub(super) use super::failure::{Failure, FailureClass, WaitCause};
+pub(super) use super::hand::TakenWork;
+pub(super) use super::input::LeftBehind;
+pub(super) use super::permissions::AnsweredBy;
 use super::stray::StrayWrite;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId, RunId, Seq, StepIndex};
@@ -31,39 +34,6 @@ pub struct Recorded {
     pub at: Timestamp,
     /// The fact.
     pub event: Event,
-}
-
-/// What an engine that is gone left of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftBehind {
-    /// The session.
-    pub session: ClientSessionId,
-    /// Its processes that were found alive; none: all had ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pids: Vec<u32>,
-    /// Why one of them could not be ended; none: they were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-}
-
-/// Commits of an earlier run that a step takes over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenWork {
-    /// The branch that holds them, without `refs/heads/`.
-    pub branch: String,
-    /// The branch's tip and what it changes.
-    pub committed: Committed,
-    /// The files by which they conflicted there and were not merged; none: they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conflicts: Vec<String>,
-}
-
-impl TakenWork {
-    /// Whether the new run merges them.
-    #[must_use]
-    pub fn is_to_be_merged(&self) -> bool {
-        self.conflicts.is_empty() && self.committed.commits > 0
-    }
 }
 
 /// A fact of a run's life.
@@ -521,16 +491,4 @@ pub enum MessagePurpose {
     Continuation,
     /// A conflict of the agent's work with that of others, for it to resolve (R17).
     Conflict,
-}
-
-/// Who decided on a permission request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AnsweredBy {
-    /// A person.
-    Person,
-    /// The session's policy.
-    Policy,
-    /// Nobody: the message that it belonged to was cancelled or is over.
-    Cancel,
 }

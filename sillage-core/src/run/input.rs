@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{BudgetChange, Ceiling};
 use super::check::CheckResult;
-use super::event::{AnsweredBy, LeftBehind};
+use super::event::AnsweredBy;
 use super::stray::StraySeen;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::plain;
@@ -15,6 +15,19 @@ use crate::ports::runtime::{Answer, FoundSession, OpenedSession, PermissionReque
 use crate::ports::workspace::{
     Committed, MergeBegun, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree,
 };
+
+/// What an engine that is gone left of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// The session.
+    pub session: ClientSessionId,
+    /// Its processes that were found alive; none: all had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pids: Vec<u32>,
+    /// Why one of them could not be ended; none: they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
 
 /// Something that may concern a run. Late, repeated or foreign ones yield nothing.
 #[derive(Debug, Clone, PartialEq)]

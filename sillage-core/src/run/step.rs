@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
 use super::group::Group;
+pub(super) use super::hand::Hand;
 use super::permissions::OpenPermission;
 pub use super::work::{Conflict, Ledger, Work};
-use crate::id::{ClientMessageId, ClientSessionId, RunId, StepIndex};
+use crate::id::{ClientMessageId, ClientSessionId};
 use crate::ports::runtime::{MessageRequest, OpenedSession, SessionRequest, Usage};
 use crate::ports::workspace::Worktree;
 use crate::report::Report;
@@ -176,23 +177,6 @@ pub struct Step {
     pub(super) hand: Option<Box<Hand>>,
 }
 
-/// What people asked of a step, and what came before that.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hand {
-    /// Times that it was begun anew, by hand or because of a step upstream.
-    pub again: u32,
-    /// The step upstream because of which it was begun anew at last; none: it was asked for itself.
-    pub because: Option<StepIndex>,
-    /// The commit of an earlier try that the integration branch holds.
-    pub merged: Option<String>,
-    /// The earlier run that its result is from (R13).
-    pub taken: Option<RunId>,
-    /// Whether it is to be skipped once its worktree is made.
-    pub(super) skipping: bool,
-    /// Time that earlier tries worked, which does not count against this one (R11).
-    pub(super) worked_before: Duration,
-}
-
 /// The session of a step, until the step is over and its session closed.
 #[derive(Debug, Clone)]
 pub struct StepSession {
@@ -263,36 +247,6 @@ impl Step {
             timer: None,
             hand: None,
         }
-    }
-
-    /// What people asked of it, if anything.
-    #[must_use]
-    pub fn hand(&self) -> Option<&Hand> {
-        self.hand.as_deref()
-    }
-
-    pub(super) fn hand_mut(&mut self) -> &mut Hand {
-        self.hand.get_or_insert_default()
-    }
-
-    /// Whether it is to be skipped once its worktree is made.
-    pub(super) fn is_skipping(&self) -> bool {
-        self.hand.as_deref().is_some_and(|hand| hand.skipping)
-    }
-
-    /// Whether a person skipped it.
-    #[must_use]
-    pub fn is_skipped(&self) -> bool {
-        matches!(self.phase, Phase::Ended(StepEnd::Skipped))
-    }
-
-    /// Time that its sessions spent answering in this try, up to `now`: what `max_duration` counts (R11).
-    pub(super) fn worked_in_this_try(&self, now: Timestamp) -> Duration {
-        let before = self
-            .hand
-            .as_deref()
-            .map_or(Duration::ZERO, |hand| hand.worked_before);
-        self.worked(now).saturating_sub(before)
     }
 
     /// Where it stands.
