@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Check reports.
     #[command(subcommand)]
     Report(commands::report::Report),
+    /// Check plans.
+    #[command(subcommand)]
+    Plan(commands::plan::Plan),
     /// Read what providers say of their limits.
     #[command(subcommand)]
     Wait(commands::wait::Wait),

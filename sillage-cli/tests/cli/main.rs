@@ -4,6 +4,7 @@
 mod agents;
 mod check;
 mod init;
+mod plan;
 mod readme;
 #[cfg(unix)]
 mod real_agent;
