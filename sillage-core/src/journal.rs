@@ -76,7 +76,7 @@ pub fn entries(run: &Run, log: &[Recorded]) -> Vec<Entry> {
                 None => entry.session = last.get(&step).copied(),
             }
         }
-        if let Event::ReportRefused { step, .. } = &fact.event {
+        if let Event::ReportRefused { step, .. } | Event::PlanRefused { step, .. } = &fact.event {
             let next = log[at + 1..]
                 .iter()
                 .map(|fact| &fact.event)
@@ -127,6 +127,8 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::WorktreeReady { .. }
         | Event::WorktreeRestarted { .. }
         | Event::Answered { .. }
+        | Event::PlanRefused { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::ReportRefused { .. }
         | Event::ReportAccepted { .. }
@@ -183,6 +185,8 @@ fn kind(event: &Event) -> &'static str {
         Event::PermissionAnswered { .. } => "permission_answered",
         Event::PermissionSettled { .. } => "permission_settled",
         Event::Answered { .. } => "answered",
+        Event::PlanRefused { .. } => "plan_refused",
+        Event::PlanAccepted { .. } => "plan_accepted",
         Event::ReportFound { .. } => "report_found",
         Event::ReportRefused { .. } => "report_refused",
         Event::ReportAccepted { .. } => "report_accepted",
@@ -227,6 +231,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::Answered { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::WaitEnded { .. }
         | Event::WorkCommitted { .. }
@@ -267,6 +272,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::SessionLost { .. }
+        | Event::PlanRefused { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
         | Event::MergeConflicted { .. }

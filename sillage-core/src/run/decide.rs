@@ -6,6 +6,7 @@ mod conflict;
 mod ending;
 mod hold;
 mod permission;
+mod plan;
 mod schedule;
 mod session;
 mod work;

@@ -26,6 +26,7 @@ mod outbox;
 mod permissions;
 mod phases;
 mod places;
+mod purpose;
 mod relaunch;
 mod spending;
 mod spent;
@@ -51,13 +52,13 @@ pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RelaunchOf, RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
-pub use event::{Event, MessagePurpose, Recorded};
+pub use event::{AnsweredBy, Event, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
 pub use hand::{Hand, TakenWork};
 pub use input::{Command, Input, LeftBehind, PermissionAnswer, Refused, StepCommand};
 pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
-pub use permissions::{AnsweredBy, BadPermissionId, OpenPermission, PermissionId, PermissionView};
+pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
 pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
@@ -333,7 +334,8 @@ impl Run {
     /// Whether it is over and something in it did not succeed, its check included (R12).
     #[must_use]
     pub fn can_resume(&self) -> bool {
-        self.end().is_some() && (!self.steps.iter().all(Step::succeeded) || self.check_left())
+        let of_the_task = &self.steps[..self.definition.task.agents.len()];
+        self.end().is_some() && (!of_the_task.iter().all(Step::succeeded) || self.check_left())
     }
 
     /// Its state in the words of R2.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::outbox::EffectKey;
 use super::step::{Next, Phase};
@@ -22,18 +22,6 @@ use crate::id::{RunId, Seq, StepIndex};
 use crate::plain;
 use crate::ports::runtime::{PermissionOption, PermissionRequest};
 use crate::time::Timestamp;
-
-/// Who decided on a permission request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AnsweredBy {
-    /// A person.
-    Person,
-    /// The session's policy.
-    Policy,
-    /// Nobody: the message that it belonged to was cancelled or is over.
-    Cancel,
-}
 
 /// A permission request whose agent has not been told an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -149,6 +149,8 @@ pub(super) enum Next {
     Answer,
     /// Tell its session of the conflict in its worktree.
     Resolve,
+    /// Tell its session what came of its sub-agents.
+    Synthesize,
 }
 
 /// A step of a run.
@@ -272,7 +274,7 @@ impl Step {
             Phase::Pending => "pending",
             Phase::Ready => "ready",
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
-            Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
+            Phase::Prompted | Phase::Verifying if self.returns() > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
             Phase::Waiting(_) | Phase::Asking(_) | Phase::Gathering => "waiting",
             Phase::Closing(_)
@@ -308,6 +310,25 @@ impl Step {
     #[must_use]
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_deref()
+    }
+
+    /// Times that what it owes went back to it: its plan before that is accepted, then its report.
+    #[must_use]
+    pub fn returns(&self) -> u8 {
+        match self.group.as_deref() {
+            Some(group) if group.is_planned() => self.corrections,
+            Some(group) => group.returns,
+            None => self.corrections,
+        }
+    }
+
+    /// What it does when it gets a place and has no session.
+    pub(super) fn next_without_session(&self) -> Next {
+        match &self.work {
+            Some(work) if work.worktree.is_some() => Next::Restart,
+            Some(_) => Next::Lease,
+            None => Next::Begin,
+        }
     }
 
     /// Times that its report went back to it.
@@ -405,19 +426,6 @@ impl Step {
         }
     }
 
-    /// Whether what follows may run: it is complete or partial, and nothing stands in the way; or it was skipped (W18).
-    #[must_use]
-    pub fn lets_follow(&self) -> bool {
-        self.is_skipped() || self.succeeded()
-    }
-
-    /// Whether it is complete or partial, and nothing stands in the way.
-    #[must_use]
-    pub fn succeeded(&self) -> bool {
-        let passed = matches!(self.phase, Phase::Ended(StepEnd::Complete | StepEnd::Partial));
-        passed && self.report.as_ref().is_none_or(|r| r.blockers.is_empty())
-    }
-
     /// The merge begun in its worktree, while its agent is to resolve it.
     #[must_use]
     pub fn conflict(&self) -> Option<&Conflict> {
@@ -434,7 +442,7 @@ impl Step {
             | Phase::Inspecting(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => true,
-            Phase::Ready => self.next == Next::Resolve,
+            Phase::Ready => matches!(self.next, Next::Resolve | Next::Synthesize),
             Phase::Pending
             | Phase::Leasing
             | Phase::Restarting

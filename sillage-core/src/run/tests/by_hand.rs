@@ -6,7 +6,7 @@ use super::anything;
 use super::world::{Reply, World, report, task};
 use crate::id::{RunId, StepIndex};
 use crate::ports::runtime::{RuntimeError, StopReason};
-use crate::run::{Command, Event, Input, MessagePurpose, Phase, Refused, Run, RunEnd, Step, StepEnd};
+use crate::run::{Command, Event, Input, Phase, Refused, Run, RunEnd, Step, StepEnd};
 
 const A: StepIndex = StepIndex(0);
 const S: StepIndex = StepIndex(1);
@@ -412,8 +412,7 @@ fn hold(run: &Run, world: &World) {
         };
         if step.succeeded() && !stopped {
             let planned = world.log.iter().rposition(|fact| {
-                matches!(&fact.event, Event::MessagePlanned { step, purpose: MessagePurpose::Mission, .. }
-                    if step.position() == position)
+                matches!(&fact.event, Event::SessionPlanned { step, .. } if step.position() == position)
             });
             for parent in run.graph().parents(node) {
                 assert!(
