@@ -9,6 +9,7 @@ mod checks;
 mod conflicts;
 mod git;
 mod groups;
+mod limits;
 mod live;
 mod permissions;
 mod plans;
