@@ -5,6 +5,7 @@
 mod agents;
 mod boxes;
 mod by_hand;
+mod budgets;
 mod checks;
 mod conflicts;
 mod git;
