@@ -426,6 +426,12 @@ impl Step {
         }
     }
 
+    /// Whether its message goes out again under its own identifier, for it is not known to have arrived. If it did, its
+    /// answer, or what its agent asks, may come any time, and does not come again.
+    pub(super) fn sends_again(&self) -> bool {
+        self.next == Next::Send && matches!(self.phase, Phase::Waiting(_) | Phase::Ready)
+    }
+
     /// The merge begun in its worktree, while its agent is to resolve it.
     #[must_use]
     pub fn conflict(&self) -> Option<&Conflict> {

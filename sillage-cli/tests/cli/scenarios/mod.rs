@@ -4,8 +4,8 @@
 
 mod agents;
 mod boxes;
-mod by_hand;
 mod budgets;
+mod by_hand;
 mod checks;
 mod conflicts;
 mod git;
