@@ -474,7 +474,11 @@ impl Judge {
             StepEnd::Partial => book.accepted.is_some(),
             StepEnd::Blocked => matches!(book.accepted, Some((sillage_core::report::Outcome::Blocked, _))),
             StepEnd::Cancelled => self.stopping,
-            StepEnd::Failed(_) | StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_) => true,
+            StepEnd::Failed(_)
+            | StepEnd::NotRun(_)
+            | StepEnd::OverBudget
+            | StepEnd::Skipped
+            | StepEnd::FailedFast(_) => true,
         };
         let merged = *end != StepEnd::Complete || !book.to_merge || book.merged;
         let blockers = book.accepted.is_some_and(|(_, blockers)| blockers);
