@@ -37,6 +37,7 @@ mod sandbox;
 pub mod scripted_agent;
 mod session;
 mod translate;
+mod zone;
 
 pub use log::{LINES_KEPT, LogLine};
 pub use model_choice::{AgentCommand, AgentModel};
@@ -44,3 +45,4 @@ pub use pool::{AgentPool, AgentUse, PoolAgent, PoolError, PoolEvent, PoolOptions
 pub use process::StopTimes;
 pub use runtime::{AcpRuntime, Options, inherited_environment};
 pub use sandbox::{Engine as SandboxEngine, Sandbox};
+pub use zone::machine_zone;

@@ -93,6 +93,12 @@ pub(crate) enum Command {
     /// Check reports.
     #[command(subcommand)]
     Report(commands::report::Report),
+    /// Check plans.
+    #[command(subcommand)]
+    Plan(commands::plan::Plan),
+    /// Read what providers say of their limits.
+    #[command(subcommand)]
+    Wait(commands::wait::Wait),
     /// Print the JSON Schema of a file, for editors.
     Schema(commands::schema::Schema),
     /// Print a completion script for a shell.

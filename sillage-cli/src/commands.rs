@@ -10,6 +10,7 @@ pub(crate) mod follow;
 pub(crate) mod init;
 pub(crate) mod journal;
 pub(crate) mod permissions;
+pub(crate) mod plan;
 pub(crate) mod processes;
 pub(crate) mod recap;
 pub(crate) mod report;
@@ -18,6 +19,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod wait;
 pub(crate) mod worktrees;
 
 use crate::arguments::{Arguments, Command};
@@ -50,6 +52,8 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::ScriptedAgent(words) => processes::scripted_agent(words),
         Command::LaunchAgent(words) => processes::launch_agent(words),
         Command::Report(report) => report::run(&report, output),
+        Command::Plan(plan) => plan::run(&plan, output),
+        Command::Wait(wait) => wait::run(&wait, output),
         Command::Schema(schema) => schema::run(&schema, output),
         Command::Completions(completions) => completions::run(&completions, output),
     }

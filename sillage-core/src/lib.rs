@@ -13,6 +13,7 @@ pub mod folders;
 pub mod graph;
 pub mod id;
 pub mod journal;
+pub mod limit_text;
 pub mod message;
 pub mod plain;
 pub mod plan;

@@ -37,6 +37,65 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Why a text is not an instant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an instant is written as in `2026-11-30T14:00:00Z`, with its offset from universal time")]
+pub struct BadInstant;
+
+/// RFC 3339, with any offset.
+impl std::str::FromStr for Timestamp {
+    type Err = BadInstant;
+
+    fn from_str(text: &str) -> Result<Self, BadInstant> {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| BadInstant)?;
+        Ok(Timestamp(instant.as_millisecond()))
+    }
+}
+
+/// A time zone: the rules by which local times and instants belong together. The rules come with the program, so that
+/// the same words mean the same on every machine; which zone is the machine's own comes in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Zone(jiff::tz::TimeZone);
+
+impl Zone {
+    /// Universal time.
+    #[must_use]
+    pub fn utc() -> Self {
+        Zone(jiff::tz::TimeZone::UTC)
+    }
+
+    /// The zone of a name of the time zone database, such as `Europe/Paris`, whatever its capitals.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let zone = jiff::tz::TimeZoneDatabase::bundled().get(name).ok()?;
+        (!zone.is_unknown()).then_some(Zone(zone))
+    }
+
+    pub(crate) fn as_jiff(&self) -> &jiff::tz::TimeZone {
+        &self.0
+    }
+
+    /// The local time at an instant, to the minute, with its offset from universal time: `2026-11-30 16:20 +01:00`.
+    /// Only the instant where it is beyond what a calendar has.
+    #[must_use]
+    pub fn local(&self, at: Timestamp) -> String {
+        match jiff::Timestamp::from_millisecond(at.0) {
+            Ok(instant) => instant
+                .to_zoned_datetime(self.0.clone())
+                .strftime("%Y-%m-%d %H:%M %:z")
+                .to_string(),
+            Err(_) => at.to_string(),
+        }
+    }
+}
+
+/// What the edge found out about the machine.
+impl From<jiff::tz::TimeZone> for Zone {
+    fn from(zone: jiff::tz::TimeZone) -> Self {
+        Zone(zone)
+    }
+}
+
 /// A duration as a person reads it: its two largest units, e.g. `2h05m`, `1m12s`, `3.4s`, `120ms`.
 #[must_use]
 pub fn human(span: Duration) -> String {
@@ -108,6 +167,51 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instant_is_read_as_it_is_told() {
+        for text in [
+            "2026-11-30T14:00:00Z",
+            "2026-11-30T14:00:00.25Z",
+            "1969-12-31T23:59:59Z",
+        ] {
+            let instant: Timestamp = text.parse().unwrap();
+            assert_eq!(instant.to_string(), text);
+        }
+        assert_eq!(
+            "2026-11-30T15:00:00+01:00".parse(),
+            Ok(Timestamp(1_796_047_200_000))
+        );
+        for text in [
+            "",
+            "now",
+            "2026-11-30",
+            "2026-11-30T14:00:00",
+            "14:00",
+            "1796047200",
+        ] {
+            assert_eq!(text.parse::<Timestamp>(), Err(BadInstant), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_zone_is_known_by_its_name_and_tells_local_times() {
+        let paris = Zone::named("europe/paris").unwrap();
+        assert_eq!(
+            paris.local(Timestamp(1_796_047_200_000)),
+            "2026-11-30 15:00 +01:00"
+        );
+        for name in [
+            "",
+            "Mars/Olympus",
+            "Etc/Unknown",
+            "../../etc/passwd",
+            "PST8",
+            "/etc/localtime",
+        ] {
+            assert_eq!(Zone::named(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn w6_durations_are_whole_parts_longest_first() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sillage::core::document::{self, Format, Node, Value};
 use sillage::core::fault::Fault;
 use sillage::core::folders::Folders;
+use sillage::core::plan;
 use sillage::core::task::{self, Task};
 use sillage::look_at_repository;
 use sillage::project::{BadFolder, FolderOf, Project};
@@ -92,6 +93,7 @@ pub(crate) fn run(arguments: &Check, global: &Global, output: &mut Output) -> Re
         .iter()
         .map(|bad| warning(bad, file, &project, tree.as_ref()))
         .collect();
+    warnings.extend(of_plans(&task, file, tree.as_ref()));
     warnings.extend(of_repository(&task, &folders, &project, file)?);
 
     output.json(&Answer {
@@ -214,6 +216,30 @@ fn warning(bad: &BadFolder, task_file: &Path, project: &Project, task: Option<&N
         column: place.map(|place| place.column),
         path,
     }
+}
+
+/// Dynamic agents whose plans would all be refused.
+fn of_plans(task: &Task, file: &Path, tree: Option<&Node>) -> Vec<Warning> {
+    let agents = task.agents.iter().enumerate();
+    agents
+        .filter(|(_, agent)| plan::rules_out_every_plan(agent))
+        .map(|(position, agent)| {
+            let path = format!("/agents/{position}/sub_agents/allow");
+            let place = tree.and_then(|tree| find(tree, &path)).map(|node| node.place);
+            Warning {
+                code: "no_plan_possible",
+                file: input::name(file),
+                message: format!(
+                    "every plan of `{}` would be refused: no model and effort of `allow` can come about from what is \
+                     delegated and the agent's own `{}` and `{}`",
+                    agent.id, agent.model, agent.effort
+                ),
+                line: place.map(|place| place.line),
+                column: place.map(|place| place.column),
+                path,
+            }
+        })
+        .collect()
 }
 
 /// What a run would say of the repository that the task writes in.

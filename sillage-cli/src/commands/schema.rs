@@ -1,7 +1,7 @@
 //! `sillage schema`: the JSON Schemas with which editors complete and check our files (W11, A12).
 
 use clap::{Args, ValueEnum};
-use sillage::core::{project, report, settings, task};
+use sillage::core::{plan, project, report, settings, task};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,6 +25,8 @@ enum Of {
     Project,
     /// The report that an agent returns.
     Report,
+    /// The plan that a coordinator writes.
+    Plan,
 }
 
 /// Prints the schema.
@@ -34,6 +36,7 @@ pub(crate) fn run(arguments: &Schema, output: &mut Output) -> Result<Exit, Failu
         Of::Settings => settings::SCHEMA,
         Of::Project => project::SCHEMA,
         Of::Report => report::SCHEMA,
+        Of::Plan => plan::SCHEMA,
     })?;
     Ok(Exit::Complete)
 }

@@ -155,3 +155,29 @@ fn a_file_that_is_not_there_is_a_mistake() {
         ended.stderr
     );
 }
+
+#[test]
+fn w7_rules_that_no_plan_can_keep_are_warned_of() {
+    let sandbox = Sandbox::new();
+    let task = |effort: &str| {
+        format!(
+            "task: t\nagents:\n  - id: build\n    kind: dynamic\n    mission: Build it.\n    model: opus\n    effort: {effort}\n    \
+             sub_agents:\n      max: 3\n      delegate: [mission, model]\n      allow: [{{ model: sonnet, efforts: [low] }}]\n"
+        )
+    };
+    sandbox.write("task.yaml", task("high"));
+    let answer = sandbox.run(["check", "--json", "task.yaml"]).json();
+    let warning = &answer["warnings"][0];
+    assert_eq!(
+        (
+            warning["code"].as_str(),
+            warning["line"].as_u64(),
+            warning["column"].as_u64()
+        ),
+        (Some("no_plan_possible"), Some(11), Some(14)),
+        "{answer}"
+    );
+    sandbox.write("task.yaml", task("low"));
+    let ended = sandbox.run(["check", "--json", "task.yaml"]);
+    assert!(!ended.stdout.contains("no_plan_possible"), "{}", ended.stdout);
+}

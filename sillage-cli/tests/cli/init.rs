@@ -16,6 +16,25 @@ fn w1_init_writes_files_that_pass_check() {
     assert_eq!(check.json()["project"]["name"], "a \"quoted\": name");
 }
 
+/// What stands in comments works once it is uncommented.
+#[test]
+fn w7_the_dynamic_agent_of_inits_task_passes_check() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(["init"]).code, 0);
+    let task = sandbox.read("task.yaml");
+    let (before, rest) = task.split_once("  # - id: port\n").expect("the dynamic agent");
+    let (commented, after) = rest.split_once("\n\n").expect("what follows it");
+    let uncommented = commented.replace("  #   ", "    ");
+    sandbox.write(
+        "task.yaml",
+        format!("{before}  - id: port\n{uncommented}\n\n{after}"),
+    );
+    let check = sandbox.run(["check", "--json", "task.yaml"]);
+    assert_eq!(check.code, 0, "{}", check.stdout);
+    assert_eq!(check.json()["agents"], 4);
+    assert!(!check.stdout.contains("no_plan_possible"), "{}", check.stdout);
+}
+
 #[test]
 fn w1_init_overwrites_nothing_and_says_so() {
     let sandbox = Sandbox::new();

@@ -4,6 +4,7 @@
 mod agents;
 mod check;
 mod init;
+mod plan;
 mod readme;
 #[cfg(unix)]
 mod real_agent;
@@ -14,6 +15,7 @@ mod runs;
 mod scenarios;
 mod schema;
 mod usage;
+mod wait;
 
 use std::fs;
 use std::io::Write as _;

@@ -5,7 +5,7 @@ use crate::Sandbox;
 #[test]
 fn w11_each_schema_is_json_and_names_its_dialect() {
     let sandbox = Sandbox::new();
-    for name in ["settings", "report", "project"] {
+    for name in ["settings", "report", "plan", "project"] {
         let ended = sandbox.run(["schema", name]);
         assert_eq!(ended.code, 0, "{name}");
         let schema = ended.json();

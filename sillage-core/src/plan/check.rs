@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::cover::{self, Covered};
+use super::rules::{allowed, pairs, word};
 use super::{Plan, SubAgent, Unit};
 use crate::document::check::{Checker, Fields, Spot};
 use crate::document::{Key, Node};
@@ -378,38 +379,5 @@ impl Reading<'_> {
             Some(spot.node.place),
             near,
         );
-    }
-}
-
-fn allowed(rules: &SubAgentRules, model: &str, effort: &str) -> bool {
-    rules
-        .allow
-        .iter()
-        .any(|pair| pair.model == model && pair.efforts.iter().any(|allowed| allowed == effort))
-}
-
-/// The allowed pairs in words.
-pub(super) fn pairs(rules: &SubAgentRules) -> String {
-    let pairs: Vec<String> = rules
-        .allow
-        .iter()
-        .map(|pair| format!("`{}` with {}", pair.model, quoted(&pair.efforts)))
-        .collect();
-    pairs.join("; ")
-}
-
-fn quoted(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    quoted.join(" or ")
-}
-
-/// The field's name in a plan.
-pub(super) const fn word(field: DelegatedField) -> &'static str {
-    match field {
-        DelegatedField::Mission => "mission",
-        DelegatedField::Resources => "resources",
-        DelegatedField::Deliverable => "deliverable",
-        DelegatedField::Model => "model",
-        DelegatedField::Effort => "effort",
     }
 }

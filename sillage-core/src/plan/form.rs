@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::check::{pairs, word};
+use super::rules::{pairs, word};
 use crate::task::{AgentDefinition, DelegatedField, SubAgentRules};
 
 const BEFORE_EXAMPLE: &str = "\

@@ -9,11 +9,13 @@ mod correction;
 mod cover;
 mod form;
 mod model;
+mod rules;
 
 pub use check::check;
 pub use correction::correction;
 pub use form::write_form;
 pub use model::{Plan, SubAgent, Unit};
+pub use rules::rules_out_every_plan;
 
 use crate::fault::{Fault, FaultCode};
 use crate::report;
