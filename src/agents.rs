@@ -104,19 +104,22 @@ pub fn check_sandboxes(
     data: &Path,
 ) -> Result<(), String> {
     for (step, agent) in definition.task.agents.iter().enumerate() {
-        // One that no agent offers is told elsewhere.
-        let Ok(offer) = task::resolve_model(&agent.model, offers) else {
-            continue;
-        };
         let worktree = definition.worktrees.get(step) == Some(&true);
         let folder = if worktree {
             data.join("worktrees")
         } else {
             definition.step_folder.clone()
         };
-        let command = agents.iter().find(|command| command.name == offer.agent);
-        if let Some(Err(error)) = command.map(|command| command.inside(&folder)) {
-            return Err(format!("`{}` cannot work: {error}", agent.id));
+        let given = agent.sub_agents.iter().flat_map(|rules| &rules.allow);
+        for model in std::iter::once(&agent.model).chain(given.map(|pair| &pair.model)) {
+            // One that no agent offers is told elsewhere.
+            let Ok(offer) = task::resolve_model(model, offers) else {
+                continue;
+            };
+            let command = agents.iter().find(|command| command.name == offer.agent);
+            if let Some(Err(error)) = command.map(|command| command.inside(&folder)) {
+                return Err(format!("`{}` cannot work: {error}", agent.id));
+            }
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
 use sillage_core::run::{Budget, RunDefinition, RunPolicy, RunRepository, worktrees};
-use sillage_core::task::{self, AgentKind, Autocompact, Task, WorktreeWish};
+use sillage_core::task::{self, Autocompact, Task, WorktreeWish};
 
 use crate::project::{BadFolder, Project, ProjectError};
 
@@ -125,7 +125,6 @@ pub async fn prepare(
     let file = fs::canonicalize(&request.task_file).map_err(unreadable)?;
     let bytes = read_bounded(&file).map_err(unreadable)?;
     let task = read_task(&request.task_file, &bytes, request.offers.as_deref())?;
-    refuse_unsupported(&task)?;
 
     let folder = file.parent().unwrap_or(Path::new("/")).to_path_buf();
     let project = Project::of(&folder)?;
@@ -237,18 +236,6 @@ fn read_task(file: &Path, bytes: &[u8], offers: Option<&[ModelOffer]>) -> Result
     task::read(text, Format::of_file(file), offers).map_err(faulty)
 }
 
-/// What is read and checked already, and cannot be run yet, is refused by name rather than left out in silence.
-fn refuse_unsupported(task: &Task) -> Result<(), LaunchError> {
-    if let Some(agent) = task.agents.iter().find(|agent| agent.kind == AgentKind::Dynamic) {
-        let what = format!(
-            "agent `{}` is dynamic: this version runs deterministic agents only",
-            agent.id
-        );
-        return Err(LaunchError::Unsupported(what));
-    }
-    Ok(())
-}
-
 /// W1: the first write folder, else the first read folder, else the root.
 fn step_folder(folders: &Folders, project: &Project) -> PathBuf {
     folders
@@ -343,8 +330,12 @@ async fn keep_version(store: &dyn Store, file: &Path, bytes: &[u8]) -> Result<u6
 }
 
 fn accounts(task: &Task, offers: &[ModelOffer]) -> BTreeMap<String, String> {
+    // Of sub-agents too: they may use what their coordinator may give them, and nothing else.
+    let given = task.agents.iter().flat_map(|agent| &agent.sub_agents);
+    let given = given.flat_map(|rules| &rules.allow).map(|pair| &pair.model);
     let models = task.agents.iter().map(|agent| &agent.model);
     models
+        .chain(given)
         .filter_map(|model| {
             Some((
                 model.clone(),

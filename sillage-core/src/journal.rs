@@ -76,7 +76,7 @@ pub fn entries(run: &Run, log: &[Recorded]) -> Vec<Entry> {
                 None => entry.session = last.get(&step).copied(),
             }
         }
-        if let Event::ReportRefused { step, .. } = &fact.event {
+        if let Event::ReportRefused { step, .. } | Event::PlanRefused { step, .. } = &fact.event {
             let next = log[at + 1..]
                 .iter()
                 .map(|fact| &fact.event)
@@ -123,6 +123,8 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::WorktreeReady { .. }
         | Event::WorktreeRestarted { .. }
         | Event::Answered { .. }
+        | Event::PlanRefused { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::ReportRefused { .. }
         | Event::ReportAccepted { .. }
@@ -175,6 +177,8 @@ fn kind(event: &Event) -> &'static str {
         Event::PermissionAnswered { .. } => "permission_answered",
         Event::PermissionSettled { .. } => "permission_settled",
         Event::Answered { .. } => "answered",
+        Event::PlanRefused { .. } => "plan_refused",
+        Event::PlanAccepted { .. } => "plan_accepted",
         Event::ReportFound { .. } => "report_found",
         Event::ReportRefused { .. } => "report_refused",
         Event::ReportAccepted { .. } => "report_accepted",
@@ -218,6 +222,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::Answered { .. }
+        | Event::PlanAccepted { .. }
         | Event::ReportFound { .. }
         | Event::WaitEnded { .. }
         | Event::WorkCommitted { .. }
@@ -255,6 +260,7 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::SessionLost { .. }
+        | Event::PlanRefused { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
         | Event::MergeConflicted { .. }

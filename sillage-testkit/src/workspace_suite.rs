@@ -52,6 +52,7 @@ macro_rules! workspace_suite {
             merge_of_a_changed_line_on_both_sides_is_a_conflict,
             restart_keeps_everything_first,
             restart_makes_a_lost_worktree_anew,
+            restart_moves_a_worktree_to_another_base,
             lost_tells_a_worktree_that_is_gone,
             missing_names_what_is_not_there,
             a_conflict_is_begun_resolved_and_merged,
@@ -308,6 +309,52 @@ pub async fn restart_makes_a_lost_worktree_anew(scene: &impl Scene) -> Checked {
     );
     let after = scene.workspace().commit(&restarted.worktree, "Nothing").await?;
     assert_eq!((after.tip, after.commits), (worktree.base.clone(), 0));
+    Ok(())
+}
+
+/// R18, W22: a worktree can be put to a later commit, such as the one that holds the work of sub-agents. It stays where
+/// it is, and what it held is kept; a worktree that is gone is made anew from that commit.
+pub async fn restart_moves_a_worktree_to_another_base(scene: &impl Scene) -> Checked {
+    let (coordinator, sub) = (lease(scene, "a").await?, lease(scene, "a/b").await?);
+    scene.write(&sub.path, "part", "1\n");
+    let tip = scene.workspace().commit(&sub, "Add a part").await?.tip;
+    scene.write(&coordinator.path, "left", "2\n");
+    let wanted = Worktree {
+        base: tip.clone(),
+        ..coordinator.clone()
+    };
+    let moved = scene.workspace().restart(&wanted, "run-1", "a").await?;
+    assert_eq!(moved.worktree, wanted);
+    let kept = moved.rescued.as_deref().and_then(|name| scene.tip(name));
+    assert_eq!(
+        kept.and_then(|kept| scene.content(&kept, "left")).as_deref(),
+        Some("2\n")
+    );
+    let files = [PathBuf::from("part")];
+    assert!(
+        scene
+            .workspace()
+            .missing(&coordinator.path, &files)
+            .await?
+            .is_empty()
+    );
+    assert_eq!(scene.tip(&branch(&wanted)), Some(tip.clone()));
+    let again = scene.workspace().restart(&wanted, "run-1", "a").await?;
+    assert_eq!((again.worktree, again.rescued), (wanted.clone(), None));
+    scene.write(&wanted.path, "more", "3\n");
+    let committed = scene.workspace().commit(&wanted, "Add more").await?;
+    assert_eq!(committed.commits, 1, "counted from where it was put");
+    scene.lose(&wanted.path);
+    let anew = scene.workspace().restart(&wanted, "run-1", "a").await?;
+    let after = scene.workspace().commit(&anew.worktree, "Nothing").await?;
+    assert_eq!((after.tip, after.commits), (tip, 0));
+    assert!(
+        scene
+            .workspace()
+            .missing(&anew.worktree.path, &files)
+            .await?
+            .is_empty()
+    );
     Ok(())
 }
 

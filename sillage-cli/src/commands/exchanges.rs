@@ -117,6 +117,9 @@ fn tell(exchange: &Exchange<'_>, output: &mut Output) -> Result<(), Failure> {
         MessagePurpose::Correction => "correction",
         MessagePurpose::Continuation => "continuation",
         MessagePurpose::Conflict => "conflict",
+        MessagePurpose::Plan => "plan",
+        MessagePurpose::PlanCorrection => "correction of the plan",
+        MessagePurpose::Synthesis => "synthesis",
     };
     let agent = output.paint(Tone::Strong, exchange.agent);
     let session = exchange.session;

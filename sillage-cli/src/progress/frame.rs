@@ -214,6 +214,7 @@ fn is_worth_keeping(event: &Event, severity: Severity) -> bool {
     let marks = matches!(
         event,
         Event::RunCreated(_)
+            | Event::PlanAccepted { .. }
             | Event::Merged { .. }
             | Event::StepEnded { .. }
             | Event::CheckEnded { .. }

@@ -3,6 +3,7 @@
 use super::failed_checks;
 use crate::id::{Seq, StepIndex};
 use crate::plain;
+use crate::plan::Plan;
 use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason};
 use crate::ports::workspace::Committed;
 use crate::report::Report;
@@ -91,6 +92,11 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             MessagePurpose::Correction => "is told what is wrong with its report".to_owned(),
             MessagePurpose::Continuation => "is asked to go on in the same session".to_owned(),
             MessagePurpose::Conflict => "is told of the conflict, to resolve it".to_owned(),
+            MessagePurpose::Plan => "is told its mission, and asked for a plan".to_owned(),
+            MessagePurpose::PlanCorrection => "is told what is wrong with its plan".to_owned(),
+            MessagePurpose::Synthesis => {
+                "is told what came of its sub-agents, and asked for the group's report".to_owned()
+            }
         },
         Event::PermissionAsked { request, .. } => permission_asked(request),
         Event::PermissionAnswered { asked, option, .. } => {
@@ -100,6 +106,14 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             asked, option, by, ..
         } => settled(*asked, option.as_deref(), *by),
         Event::Answered { answer, .. } => answered(answer),
+        Event::PlanRefused { faults, .. } => {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            format!(
+                "its plan was refused, and nothing was launched: {}",
+                faults.join("; ")
+            )
+        }
+        Event::PlanAccepted { plan, .. } => planned(plan),
         Event::ReportFound { .. } => {
             "its report is well formed; its deliverable's files are looked at".to_owned()
         }
@@ -189,7 +203,7 @@ pub(super) fn done_about_a_refusal(next: &Event) -> &'static str {
     if matches!(
         next,
         Event::MessagePlanned {
-            purpose: MessagePurpose::Correction,
+            purpose: MessagePurpose::Correction | MessagePurpose::PlanCorrection,
             ..
         }
     ) {
@@ -345,6 +359,22 @@ fn answered(answer: &Answer) -> String {
         StopReason::Other(word) if word.is_empty() => "answered".to_owned(),
         StopReason::Other(word) => format!("answered ({word})"),
     }
+}
+
+fn planned(plan: &Plan) -> String {
+    let names: Vec<&str> = plan.sub_agents.iter().map(|sub| sub.id.as_str()).collect();
+    let units = match plan.units.len() {
+        1 => "1 unit of work".to_owned(),
+        units => format!("{units} units of work"),
+    };
+    let agents = match names.len() {
+        1 => "1 sub-agent".to_owned(),
+        agents => format!("{agents} sub-agents"),
+    };
+    format!(
+        "its plan is accepted: {units} for {agents}, {}",
+        plain::list(&names)
+    )
 }
 
 fn accepted(report: &Report) -> String {

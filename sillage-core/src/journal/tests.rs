@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::fault::{Fault, FaultCode};
 use crate::id::{ClientMessageId, StepIndex};
+use crate::plan::{Plan, SubAgent, Unit};
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionRequest, RuntimeError, SessionRequest, StopReason, Usage,
 };
@@ -36,6 +37,27 @@ fn request() -> Arc<SessionRequest> {
         permissions: definition.policy.permissions,
         autocompact_tokens: None,
     })
+}
+
+fn planned(sub_agents: &[&str]) -> Plan {
+    let sub_agent = |id: &&str| SubAgent {
+        id: (*id).to_owned(),
+        units: vec!["u".to_owned()],
+        mission: "Part of it.".to_owned(),
+        resources: vec![],
+        deliverable: None,
+        model: "m".to_owned(),
+        effort: "low".to_owned(),
+        after: vec![],
+    };
+    Plan {
+        units: vec![Unit {
+            id: "u".to_owned(),
+            title: "All".to_owned(),
+        }],
+        sub_agents: sub_agents.iter().map(sub_agent).collect(),
+        why: None,
+    }
 }
 
 fn opened(pid: Option<u32>) -> OpenedSession {
@@ -463,6 +485,22 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             "answered (replayed)",
         ),
         (
+            Event::PlanRefused {
+                step: A,
+                faults: vec![fault()],
+            },
+            Warning,
+            "its plan was refused, and nothing was launched: /summary: the summary must be a text",
+        ),
+        (
+            Event::PlanAccepted {
+                step: A,
+                plan: Arc::new(planned(&["api", "do\u{1b}cs"])),
+            },
+            Info,
+            "its plan is accepted: 1 unit of work for 2 sub-agents, api, do\u{fffd}cs",
+        ),
+        (
             Event::ReportFound {
                 step: A,
                 report: Arc::new(reported(Outcome::Complete)),
@@ -733,7 +771,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         );
         kinds.insert(entry.kind);
     }
-    assert_eq!(kinds.len(), 43, "every kind of event: {kinds:?}");
+    assert_eq!(kinds.len(), 45, "every kind of event: {kinds:?}");
 }
 
 #[test]

@@ -104,8 +104,8 @@ pub trait Workspace: Send + Sync {
     async fn clear_check(&self, repository: &Path, run: &str) -> Result<(), WorkspaceError>;
 
     /// Keeps everything that the worktree holds, committed or not, under `refs/sillage/rescue/<run>/<step>/<n>`, then
-    /// puts it back to its base. The reference is none when there was nothing to keep. A missing worktree is made
-    /// anew.
+    /// puts it to its base, which may be another than it was made from: where it is, so that who works there finds it
+    /// again. The reference is none when there was nothing to keep. A missing worktree is made anew.
     ///
     /// # Errors
     /// By cause; nothing is put back before it is kept.

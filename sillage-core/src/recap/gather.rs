@@ -13,10 +13,12 @@ use crate::run::{
 use crate::time::Timestamp;
 
 pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
-    let steps: Vec<StepRecap> = (0..)
+    let of_the_task = 0..u32::try_from(run.definition().task.agents.len()).unwrap_or(u32::MAX);
+    let order = of_the_task
         .map(StepIndex)
-        .zip(run.steps())
-        .map(|(index, step)| step_recap(run, index, step, now))
+        .flat_map(|step| std::iter::once(step).chain(run.sub_agents_of(step)));
+    let steps: Vec<StepRecap> = order
+        .filter_map(|index| Some(step_recap(run, index, run.step(index)?, now)))
         .collect();
     Recap {
         result: result(run, now),
@@ -67,6 +69,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
     StepRecap {
         step: index,
         agent: run.step_name(index).to_owned(),
+        of: run.coordinator_of(index).map(|of| run.step_name(of).to_owned()),
         title: agent.title.clone(),
         model: agent.model.clone(),
         effort: agent.effort.clone(),
@@ -80,6 +83,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         },
         waiting_for: run.waiting_for(index),
         corrections: step.corrections(),
+        plan_returns: step.plan_returns(),
         started: step.started(),
         ended: step.ended(),
         worked: step.worked(now),

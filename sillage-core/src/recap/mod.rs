@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 pub struct Recap {
     /// The result.
     pub result: RunResult,
-    /// What each agent did, in the order of the definition.
+    /// What each agent did, in the order of the definition, sub-agents right after their coordinator.
     pub steps: Vec<StepRecap>,
     /// Sums over the steps.
     pub totals: Totals,
@@ -65,8 +65,10 @@ pub struct RunResult {
 pub struct StepRecap {
     /// Its place in the run.
     pub step: StepIndex,
-    /// The agent.
+    /// The agent; `agent/sub-agent` for a sub-agent.
     pub agent: String,
+    /// The agent that coordinates it, where it is a sub-agent.
+    pub of: Option<String>,
     /// What a person calls it.
     pub title: Option<String>,
     /// The session's model.
@@ -88,6 +90,8 @@ pub struct StepRecap {
     pub waiting_for: Option<WaitingFor>,
     /// Times that its report went back to it.
     pub corrections: u8,
+    /// Times that its plan went back to it, where it coordinates sub-agents (W21).
+    pub plan_returns: u8,
     /// When it first got a place.
     pub started: Option<Timestamp>,
     /// When it ended.

@@ -281,6 +281,11 @@ fn worked(step: &StepRecap) -> String {
         1 => said.push_str(&format!(", {} waited", human(step.waited))),
         waits => said.push_str(&format!(", {} waited in {waits} waits", human(step.waited))),
     }
+    match step.plan_returns {
+        0 => {}
+        1 => said.push_str(", plan corrected once"),
+        times => said.push_str(&format!(", plan corrected {times} times")),
+    }
     match step.corrections {
         0 => {}
         1 => said.push_str(", report corrected once"),

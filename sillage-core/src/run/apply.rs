@@ -79,7 +79,11 @@ impl Run {
                 rescued,
             } => {
                 let step = self.step_mut(*step);
-                step.next = Next::Begin;
+                // Only a coordinator has a session meanwhile: the one that made its plan.
+                step.next = match &step.session {
+                    Some(_) => Next::Synthesize,
+                    None => Next::Begin,
+                };
                 let work = step.work_mut();
                 work.worktree = Some(worktree.clone());
                 work.committed = None;
@@ -123,10 +127,12 @@ impl Run {
             Event::SessionLost { step, session, .. } => {
                 self.session_mut(*step, *session)?;
                 // One that is lost in a wait does not shorten it.
-                let waits = matches!(self.steps[step.position()].phase, Phase::Waiting(_));
-                if waits {
+                let phase = &self.steps[step.position()].phase;
+                let waits = matches!(phase, Phase::Waiting(_));
+                if waits || *phase == Phase::Restarting {
                     self.close_session(*step);
-                } else {
+                }
+                if !waits {
                     self.leave(*step, at);
                 }
                 self.drop_session(*step);
@@ -183,8 +189,19 @@ impl Run {
                 }
                 let step_state = self.step_mut(*step);
                 step_state.report = None;
-                if *purpose == MessagePurpose::Correction {
-                    step_state.corrections = step_state.corrections.saturating_add(1);
+                match purpose {
+                    MessagePurpose::Correction => {
+                        step_state.corrections = step_state.corrections.saturating_add(1);
+                    }
+                    MessagePurpose::PlanCorrection => {
+                        let group = step_state.group.get_or_insert_default();
+                        group.returns = group.returns.saturating_add(1);
+                    }
+                    MessagePurpose::Synthesis => self.group_told(*step),
+                    MessagePurpose::Mission
+                    | MessagePurpose::Continuation
+                    | MessagePurpose::Conflict
+                    | MessagePurpose::Plan => {}
                 }
                 self.enter(*step, if attached { Phase::Prompted } else { Phase::Finding }, at);
             }
@@ -204,6 +221,10 @@ impl Run {
                 self.step_mut(*step).tries = 0;
                 self.count_usage(*step, None, answer.usage);
             }
+            Event::PlanRefused { step, faults } => {
+                self.step_mut(*step).ledger_mut().faults.clone_from(faults);
+            }
+            Event::PlanAccepted { step, plan } => self.plan_accepted(*step, plan, at)?,
             Event::ReportFound { step, report } => {
                 self.leave(*step, at);
                 self.take_report(*step, report);
@@ -311,7 +332,9 @@ impl Run {
             Next::Restart => Phase::Restarting,
             Next::Open => Phase::Opening,
             Next::Send | Next::Answer if attached => Phase::Prompted,
-            Next::Find | Next::Send | Next::Answer | Next::Continue | Next::Resolve => Phase::Finding,
+            Next::Find | Next::Send | Next::Answer | Next::Continue | Next::Resolve | Next::Synthesize => {
+                Phase::Finding
+            }
             Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
         };
         self.pass_to(step, phase, at);
@@ -354,6 +377,9 @@ impl Run {
         if self.steps[step.position()].lets_follow() {
             self.let_children_follow(step, at);
         }
+        if let Some(of) = self.coordinator_of(step) {
+            self.go_on_when_gathered(of, at);
+        }
         self.clean_when_done();
         Ok(())
     }
@@ -381,7 +407,8 @@ impl Run {
 
     pub(super) fn outcome_of_steps(&self) -> RunEnd {
         let mut end = RunEnd::Complete;
-        for step in &self.steps {
+        // A sub-agent's end is told by its coordinator's.
+        for step in &self.steps[..self.definition.task.agents.len()] {
             let this = match step.end() {
                 Some(StepEnd::Failed(_)) => return RunEnd::Failed,
                 Some(StepEnd::Blocked) => RunEnd::Blocked,

@@ -84,22 +84,21 @@ impl Run {
             .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
             .filter(|step| {
                 let state = &self.steps[step.position()];
-                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow()
+                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow() && !self.stays_lost(*step)
             })
             .collect();
         self.check_again(!again.is_empty());
         for step in again {
             self.leave(step, at);
+            let to_synthesize = self.has_untold_group(step).then(|| self.next_to_synthesize(step));
             let state = self.step_mut(step);
             let has_session = state.session.as_deref().is_some_and(|s| s.opened.is_some());
             state.ended = None;
             state.report = None;
             state.tries = 0;
             state.next = match has_session {
-                true => Next::Continue,
-                false if state.worktree().is_some() => Next::Restart,
-                false if state.work.is_some() => Next::Lease,
-                false => Next::Begin,
+                true => to_synthesize.unwrap_or(Next::Continue),
+                false => state.next_without_session(),
             };
             match state
                 .session
@@ -112,6 +111,9 @@ impl Run {
                 }
                 None => {
                     state.corrections = 0;
+                    if let Some(group) = state.group.as_deref_mut() {
+                        group.returns = 0;
+                    }
                     if let Some(work) = state.work.as_deref_mut() {
                         work.conflict_returns = 0;
                     }
@@ -119,6 +121,7 @@ impl Run {
                 }
             }
         }
+        self.gather_again(at);
         for node in 0..u32::try_from(self.steps.len()).unwrap_or(u32::MAX) {
             let parents = self.graph.parents(node);
             let unmet = parents

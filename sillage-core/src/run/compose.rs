@@ -1,26 +1,102 @@
 //! The texts that a run says to its agents, from its state (W13).
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::conflict::CONFLICT_RETURNS;
 use super::{ReportFile, Run, Step};
 use crate::id::StepIndex;
-use crate::message::{self, Apart, ConflictParts, Form, MessageParts, PortLink, Upstream};
+use crate::message::{
+    self, Apart, ConflictParts, Form, MessageParts, PortLink, SubAgentEnd, SynthesisParts, Upstream,
+};
+use crate::plan;
 use crate::report::{Expected, Report, write_form};
 use crate::task::{Port, REPORT_PORT, Task};
 use crate::time::Timestamp;
 
 /// The mission, with what came of the agents upstream.
 pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
+    first(run, step, now, Form::Report)
+}
+
+/// A dynamic agent's mission, to be divided in a plan (W19).
+pub(super) fn plan_request(run: &Run, step: StepIndex, now: Timestamp) -> String {
+    first(run, step, now, Form::Plan)
+}
+
+/// What came of a coordinator's sub-agents, for the group's report; with everything before it where the session knows
+/// nothing of that (W22). `base` is where its worktree, if it has one, was put for that.
+pub(super) fn synthesis(run: &Run, step: StepIndex, now: Timestamp, base: Option<&str>) -> String {
+    let Some(plan) = run.plan(step) else {
+        return continuation(run, step);
+    };
+    let subs: Vec<StepIndex> = run.sub_agents_of(step).collect();
+    let lost: Vec<String> = subs.iter().map(|sub| run.lost(*sub)).collect();
+    let files: Vec<PathBuf> = subs.iter().map(|sub| full_report_file(run, *sub)).collect();
+    let told = subs.iter().zip(lost.iter().zip(&files));
+    let ends: Vec<SubAgentEnd<'_>> = told
+        .map(|(sub, (why, full))| sub_agent_end(run, *sub, why, full))
+        .collect();
+    let integration = run
+        .has_worktree(step)
+        .then(|| run.definition.integration_branch());
+    let parts = SynthesisParts {
+        agent: run.agent(step),
+        plan,
+        ends: &ends,
+        integration: integration.as_deref(),
+        reports_budget: run.definition.policy.report_budget,
+        time_left: time_left(run, step, now),
+    };
+    match run.is_new_to_its_plan(step) {
+        true => first(run, step, now, Form::Synthesis(&parts)),
+        false => whereabouts(run, step, base) + &message::synthesis(&parts),
+    }
+}
+
+/// What became of the worktree of a coordinator whose session knew it before its sub-agents worked.
+fn whereabouts(run: &Run, step: StepIndex, base: Option<&str>) -> String {
+    let mut subs = run.sub_agents_of(step);
+    let merged = subs.any(|sub| run.steps[sub.position()].work().is_some_and(|work| work.merged));
+    match base.filter(|_| merged) {
+        Some(base) => format!(
+            "Your working folder now stands at `{base}`, of `{}`: the merged work of your sub-agents is in it.\n\n",
+            run.definition.integration_branch()
+        ),
+        None => String::new(),
+    }
+}
+
+fn sub_agent_end<'a>(run: &'a Run, sub: StepIndex, why: &'a str, full: &'a Path) -> SubAgentEnd<'a> {
+    let state = &run.steps[sub.position()];
+    let committed = state.work().and_then(|work| work.committed.as_ref());
+    match state.report().filter(|_| state.lets_follow()) {
+        Some(report) => SubAgentEnd::Reported {
+            report: upstream_of(run, sub, report, full, &[]),
+            merged: committed
+                .filter(|_| state.work().is_some_and(|work| work.merged))
+                .map(|committed| committed.tip.as_str()),
+        },
+        None => SubAgentEnd::Lost {
+            why,
+            branch: committed
+                .filter(|committed| committed.commits > 0)
+                .and(state.worktree())
+                .map(|worktree| worktree.branch.as_str()),
+        },
+    }
+}
+
+/// The first message of a session.
+fn first(run: &Run, step: StepIndex, now: Timestamp, form: Form<'_>) -> String {
     let definition = &run.definition;
-    let agent = run.agent(step);
     let state = &run.steps[step.position()];
     let worktree = state.worktree();
     let path = worktree.map(|w| w.path.as_path());
     let folder = definition.folder_in(path);
     let folders = definition.folders_in(path);
-    let parents: Vec<(u32, &Report)> = reports_upstream(run, step).collect();
+    let parents: Vec<(StepIndex, &Report)> = reports_upstream(run, step).collect();
     let files: Vec<PathBuf> = parents
         .iter()
         .map(|(parent, _)| full_report_file(run, *parent))
@@ -32,41 +108,59 @@ pub(super) fn mission(run: &Run, step: StepIndex, now: Timestamp) -> String {
     let upstream: Vec<Upstream<'_>> = parents
         .iter()
         .zip(files.iter().zip(&links))
-        .map(|((parent, report), (full, ports))| {
-            let parent = StepIndex(*parent);
-            let from = run.agent(parent);
-            Upstream {
-                agent: run.step_name(parent),
-                title: from.title.as_deref(),
-                report,
-                full,
-                ports,
-                apart: apart(&run.steps[parent.position()]),
-            }
-        })
+        .map(|((parent, report), (full, ports))| upstream_of(run, *parent, report, full, ports))
         .collect();
     message::compose(&MessageParts {
         task: &definition.task.title,
         context: definition.task.context.as_deref(),
         method: definition.task.method.as_deref(),
-        agent,
+        agent: run.agent(step),
         folder: &folder,
         folders: &folders,
         worktree_branch: worktree.map(|w| w.branch.as_str()),
         upstream: &upstream,
         reports_budget: definition.policy.report_budget,
-        time_left: agent
-            .max_duration
-            .map(|most| most.saturating_sub(state.worked(now))),
-        form: Form::Report,
+        time_left: time_left(run, step, now),
+        form,
     })
+}
+
+fn upstream_of<'a>(
+    run: &'a Run,
+    from: StepIndex,
+    report: &'a Report,
+    full: &'a Path,
+    ports: &'a [PortLink<'a>],
+) -> Upstream<'a> {
+    Upstream {
+        agent: run.step_name(from),
+        title: run.agent(from).title.as_deref(),
+        report,
+        full,
+        ports,
+        apart: apart(&run.steps[from.position()]),
+    }
+}
+
+fn time_left(run: &Run, step: StepIndex, now: Timestamp) -> Option<Duration> {
+    let worked = run.steps[step.position()].worked(now);
+    let most = run.agent(step).max_duration?;
+    Some(most.saturating_sub(worked))
 }
 
 /// What is said to a session that was interrupted, by us or by its provider, instead of the same message again.
 pub(super) fn continuation(run: &Run, step: StepIndex) -> String {
     let mut text = String::from(
         "Your work was interrupted before a complete answer from you arrived. Nothing that you did was undone.\n\n\
-         If your mission is done, answer with your report only. Otherwise go on from where you were, without doing \
+         ",
+    );
+    if run.is_planning(step) {
+        text.push_str("If your plan is ready, answer with it only. Otherwise go on from where you were.\n\n");
+        plan::write_form(&mut text, run.agent(step));
+        return text;
+    }
+    text.push_str(
+        "If your mission is done, answer with your report only. Otherwise go on from where you were, without doing \
          again what is done, and end with your report.\n\n",
     );
     if let Some(parts) = conflict_parts(run, step) {
@@ -121,35 +215,51 @@ fn apart(state: &Step) -> Option<Apart<'_>> {
 
 /// The full reports that the step's session may read, each once, with the files that hold them.
 pub(super) fn files(run: &Run, step: StepIndex) -> Vec<ReportFile> {
-    reports_upstream(run, step)
-        .map(|(parent, report)| ReportFile {
-            step: StepIndex(parent),
-            path: full_report_file(run, parent),
-            content: message::full_report(run.step_name(StepIndex(parent)), report),
-        })
+    let upstream = reports_upstream(run, step);
+    upstream
+        .map(|(parent, report)| report_file(run, parent, report))
         .collect()
 }
 
-fn reports_upstream(run: &Run, step: StepIndex) -> impl Iterator<Item = (u32, &Report)> {
-    let parents = run.graph.parents(step.0).iter().copied();
-    parents.filter_map(|parent| Some((parent, run.steps[parent as usize].report()?)))
+/// Those, and the reports of a coordinator's sub-agents.
+pub(super) fn files_of_group(run: &Run, step: StepIndex) -> Vec<ReportFile> {
+    let mut all = files(run, step);
+    for sub in run.sub_agents_of(step) {
+        let state = &run.steps[sub.position()];
+        if let Some(report) = state.report().filter(|_| state.lets_follow()) {
+            all.push(report_file(run, sub, report));
+        }
+    }
+    all
 }
 
-fn full_report_file(run: &Run, step: u32) -> PathBuf {
-    run.definition
-        .step_files(run.step_name(StepIndex(step)))
-        .join("report.json")
+fn report_file(run: &Run, step: StepIndex, report: &Report) -> ReportFile {
+    ReportFile {
+        step,
+        path: full_report_file(run, step),
+        content: message::full_report(run.step_name(step), report),
+    }
+}
+
+fn reports_upstream(run: &Run, step: StepIndex) -> impl Iterator<Item = (StepIndex, &Report)> {
+    let upstream = run.upstream(step);
+    upstream.filter_map(|parent| Some((parent, run.steps[parent.position()].report()?)))
+}
+
+fn full_report_file(run: &Run, step: StepIndex) -> PathBuf {
+    let files = run.definition.step_files(run.step_name(step));
+    files.join("report.json")
 }
 
 /// The links between the two that name an output or an input.
-fn named_links(run: &Run, from: u32, to: StepIndex) -> Vec<PortLink<'_>> {
+fn named_links(run: &Run, from: StepIndex, to: StepIndex) -> Vec<PortLink<'_>> {
     let Some(links) = run.named_links.get(&to.0) else {
         return Vec::new();
     };
     links
         .iter()
         .map(|link| &run.definition.task.links[*link])
-        .filter(|link| link.from.agent == from)
+        .filter(|link| link.from.agent == from.0)
         .map(|link| PortLink {
             output: link.from.name.as_deref(),
             input: link.to.name.as_deref(),

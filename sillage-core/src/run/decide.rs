@@ -5,6 +5,7 @@ mod conflict;
 mod ending;
 mod hold;
 mod permission;
+mod plan;
 mod schedule;
 mod session;
 mod work;

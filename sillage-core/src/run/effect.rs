@@ -153,7 +153,7 @@ impl Run {
         match key {
             EffectKey::Lease(step) => self.lease(step),
             EffectKey::Restart(step) => Some(Effect::Restart {
-                worktree: self.worktree_of(step)?,
+                worktree: self.worktree_to_restart(step)?,
                 run: self.definition.run.to_string(),
                 step: self.step_name(step).to_owned(),
             }),
@@ -233,6 +233,17 @@ impl Run {
         self.step(step)?.worktree().cloned()
     }
 
+    /// A coordinator that starts again after its plan was accepted starts from its sub-agents' work.
+    fn worktree_to_restart(&self, step: StepIndex) -> Option<Worktree> {
+        let mut worktree = self.worktree_of(step)?;
+        if self.plan(step).is_some()
+            && let Some(tip) = &self.tip
+        {
+            worktree.base.clone_from(tip);
+        }
+        Some(worktree)
+    }
+
     fn lease(&self, step: StepIndex) -> Option<Effect> {
         let (branch, base) = self.step(step)?.work()?.planned.clone()?;
         Some(Effect::Lease(WorktreeWanted {
@@ -247,10 +258,12 @@ impl Run {
     fn sending(&self, step: StepIndex) -> Option<Effect> {
         let session = self.step(step)?.session.as_deref()?;
         let files = match session.purpose {
-            MessagePurpose::Mission => compose::files(self, step),
-            MessagePurpose::Correction | MessagePurpose::Continuation | MessagePurpose::Conflict => {
-                Vec::new()
-            }
+            MessagePurpose::Mission | MessagePurpose::Plan => compose::files(self, step),
+            MessagePurpose::Synthesis => compose::files_of_group(self, step),
+            MessagePurpose::Correction
+            | MessagePurpose::PlanCorrection
+            | MessagePurpose::Continuation
+            | MessagePurpose::Conflict => Vec::new(),
         };
         Some(Effect::Send {
             session: session.id(),

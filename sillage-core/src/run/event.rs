@@ -12,9 +12,11 @@ use super::check::CheckResult;
 use super::definition::RunDefinition;
 pub(super) use super::ends::{RunEnd, StepEnd};
 pub(super) use super::failure::{Failure, FailureClass, WaitCause};
+pub use super::purpose::{AnsweredBy, MessagePurpose};
 use super::stray::StrayWrite;
 use crate::fault::Fault;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::plan::Plan;
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionRequest, SessionRequest, Usage,
 };
@@ -240,6 +242,20 @@ pub enum Event {
         /// The answer, whole.
         answer: Answer,
     },
+    /// The coordinator's plan is missing, malformed or against the rules; nothing was launched (W20, W21).
+    PlanRefused {
+        /// The step.
+        step: StepIndex,
+        /// All that is wrong.
+        faults: Vec<Fault>,
+    },
+    /// The coordinator's plan is accepted: its sub-agents' steps exist from now on, after all others (W22).
+    PlanAccepted {
+        /// The coordinator's step.
+        step: StepIndex,
+        /// The plan, every field of it resolved.
+        plan: Arc<Plan>,
+    },
     /// A report was found in the answer and is well formed; its deliverable's files are still to be looked at.
     ReportFound {
         /// The step.
@@ -430,6 +446,8 @@ impl Event {
             | Event::PermissionAnswered { step, .. }
             | Event::PermissionSettled { step, .. }
             | Event::Answered { step, .. }
+            | Event::PlanRefused { step, .. }
+            | Event::PlanAccepted { step, .. }
             | Event::ReportFound { step, .. }
             | Event::ReportRefused { step, .. }
             | Event::ReportAccepted { step, .. }
@@ -452,30 +470,4 @@ impl Event {
             | Event::WorktreeHeld { step, .. } => Some(*step),
         }
     }
-}
-
-/// What a message is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessagePurpose {
-    /// The agent's mission.
-    Mission,
-    /// A report that goes back to its agent.
-    Correction,
-    /// To go on after an interruption or a provider's failure, in the same session.
-    Continuation,
-    /// A conflict of the agent's work with that of others, for it to resolve (R17).
-    Conflict,
-}
-
-/// Who decided on a permission request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AnsweredBy {
-    /// A person.
-    Person,
-    /// The session's policy.
-    Policy,
-    /// Nobody: the message that it belonged to was cancelled or is over.
-    Cancel,
 }

@@ -30,6 +30,10 @@ impl fmt::Display for Failure {
 pub enum FailureClass {
     /// The report was refused too often (W17).
     ReportRefused,
+    /// The plan was refused too often (W21).
+    PlanRefused,
+    /// Every sub-agent was lost (W23).
+    SubAgentsLost,
     /// The working time was used up (R11).
     TimedOut,
     /// A permanent error of the provider or the agent (R9).
@@ -52,6 +56,8 @@ impl FailureClass {
     pub const fn word(self) -> &'static str {
         match self {
             FailureClass::ReportRefused => "report refused",
+            FailureClass::PlanRefused => "plan refused",
+            FailureClass::SubAgentsLost => "sub-agents lost",
             FailureClass::TimedOut => "timed out",
             FailureClass::Permanent => "permanent error",
             FailureClass::Conflict => "identifier conflict",

@@ -1,14 +1,24 @@
-//! Steps that come to be while the run goes on: the sub-agents of a coordinator (W19–W23).
+//! Coordinators and their sub-agents: steps that come to be while the run goes on (W19–W23).
 //!
 //! The task's steps come first, in the order of its definition. Sub-agents' steps come after them, group by group in
 //! the order in which plans were accepted, and within a group in the order of its plan. A group is never taken back, so
 //! that a step keeps its place for as long as the run is told.
+//!
+//! A coordinator answers its first message with a plan. Once that is accepted it is *gathering*: it holds no place and
+//! has nothing to do until its sub-agents are over. Then it is told what came of them and answers with the group's
+//! report, which goes the way of every report. Plans are made once: a coordinator that starts again after its plan was
+//! accepted, in a new session or after a resume, goes on with that plan.
+
+use std::sync::Arc;
 
 use super::Run;
-use super::step::{Phase, Step};
+use super::event::StepEnd;
+use super::step::{Next, Phase, Step};
 use crate::graph::Graph;
-use crate::id::StepIndex;
-use crate::task::AgentDefinition;
+use crate::id::{ClientSessionId, StepIndex};
+use crate::plan::Plan;
+use crate::task::{AgentDefinition, AgentKind};
+use crate::time::Timestamp;
 
 /// A sub-agent's step, beyond what every step has.
 #[derive(Debug, Clone)]
@@ -20,17 +30,41 @@ pub(super) struct SubStep {
     name: String,
 }
 
-/// A dynamic agent's sub-agents.
-#[derive(Debug, Clone)]
+/// A coordinator's plan and its sub-agents.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// The first of their steps.
-    pub(super) first: u32,
+    /// Times that a plan went back to the coordinator.
+    pub(super) returns: u8,
+    /// The accepted plan.
+    plan: Option<Arc<Plan>>,
+    /// The session that made it.
+    planned_in: Option<ClientSessionId>,
+    /// The first of the sub-agents' steps.
+    first: u32,
     /// How many there are.
     pub(super) count: u32,
     /// How many are not over.
     pub(super) left: u32,
+    /// Whether the coordinator was asked for the group's report.
+    pub(super) told: bool,
 }
 
+impl Group {
+    /// Whether its plan is accepted.
+    pub(super) fn is_planned(&self) -> bool {
+        self.plan.is_some()
+    }
+}
+
+impl Step {
+    /// Times that its plan went back to it.
+    #[must_use]
+    pub fn plan_returns(&self) -> u8 {
+        self.group.as_deref().map_or(0, |group| group.returns)
+    }
+}
+
+/// What there is of sub-agents.
 impl Run {
     /// The agent of a step.
     ///
@@ -82,6 +116,18 @@ impl Run {
         range.map(StepIndex)
     }
 
+    /// A coordinator's plan, once it is accepted.
+    #[must_use]
+    pub fn plan(&self, step: StepIndex) -> Option<&Plan> {
+        self.step(step)?.group.as_deref()?.plan.as_deref()
+    }
+
+    /// Whether the step is a coordinator's that owes a plan.
+    #[must_use]
+    pub fn is_planning(&self, step: StepIndex) -> bool {
+        self.agent(step).kind == AgentKind::Dynamic && self.plan(step).is_none()
+    }
+
     /// Whether the step gets a worktree: a sub-agent has one where its coordinator has (R15).
     #[must_use]
     pub fn has_worktree(&self, step: StepIndex) -> bool {
@@ -89,21 +135,84 @@ impl Run {
         self.definition.has_worktree(of)
     }
 
-    /// A sub-agent is over.
-    pub(super) fn one_less_to_gather(&mut self, step: StepIndex) {
-        self.count_to_gather(step, |left| left.saturating_sub(1));
+    /// The steps whose reports this one is given: those that its agent is linked to, and for a sub-agent also those that
+    /// its plan puts before it (W13, W22).
+    pub(super) fn upstream(&self, step: StepIndex) -> impl Iterator<Item = StepIndex> {
+        let of = self.coordinator_of(step);
+        let given = of.map_or(&[][..], |of| self.graph.parents(of.0));
+        let own = self.graph.parents(step.0);
+        given.iter().chain(own).copied().map(StepIndex)
     }
 
-    /// A sub-agent that was over is not any more.
-    pub(super) fn one_more_to_gather(&mut self, step: StepIndex) {
-        self.count_to_gather(step, |left| left.saturating_add(1));
+    /// Whether the session of the step, which has an accepted plan, knows nothing of it.
+    pub(super) fn is_new_to_its_plan(&self, step: StepIndex) -> bool {
+        let state = &self.steps[step.position()];
+        let session = state.session.as_deref().map(super::StepSession::id);
+        session != state.group.as_deref().and_then(|group| group.planned_in)
     }
 
-    fn count_to_gather(&mut self, step: StepIndex, count: impl Fn(u32) -> u32) {
-        if let Some(of) = self.coordinator_of(step)
-            && let Some(group) = self.step_mut(of).group.as_deref_mut()
-        {
-            group.left = count(group.left);
+    /// Whether the coordinator is still to be asked for the report on its group.
+    pub(super) fn has_untold_group(&self, step: StepIndex) -> bool {
+        let group = self.steps[step.position()].group.as_deref();
+        group.is_some_and(|group| group.plan.is_some() && !group.told)
+    }
+
+    /// The sub-agents without whose work the group is not complete: lost ones (W23), and those whose work is on a branch
+    /// of its own.
+    pub(super) fn missing_of_group(&self, step: StepIndex) -> Vec<&str> {
+        let missing = self.sub_agents_of(step).filter(|sub| {
+            let state = &self.steps[sub.position()];
+            let apart = state.work().is_some_and(|w| !w.merged && !w.conflicts.is_empty());
+            apart || !state.lets_follow()
+        });
+        missing.map(|sub| self.step_name(sub)).collect()
+    }
+
+    /// What became of the sub-agents, when every one of them was lost.
+    pub(super) fn all_sub_agents_lost(&self, step: StepIndex) -> Option<String> {
+        const TOLD: usize = 3;
+        let group = self.steps[step.position()].group.as_deref()?;
+        let all: Vec<StepIndex> = self.sub_agents_of(step).collect();
+        let lost = |sub: &StepIndex| {
+            let state = &self.steps[sub.position()];
+            state.end().is_some() && !state.lets_follow()
+        };
+        if group.left > 0 || all.is_empty() || !all.iter().all(lost) {
+            return None;
+        }
+        let told = all.iter().take(TOLD);
+        let told: Vec<String> = told
+            .map(|sub| format!("{} is {}", self.step_name(*sub), self.lost(*sub)))
+            .collect();
+        let more = match all.len().saturating_sub(TOLD) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Some(format!(
+            "sub-agents lost, all {}: {}{more}",
+            all.len(),
+            told.join("; ")
+        ))
+    }
+
+    /// What became of a sub-agent that was lost, after `is`.
+    pub(super) fn lost(&self, sub: StepIndex) -> String {
+        let state = &self.steps[sub.position()];
+        match state.end() {
+            Some(StepEnd::Failed(failure)) => format!("failed: {failure}"),
+            Some(StepEnd::Cancelled) => "cancelled".to_owned(),
+            Some(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
+                match super::NotRun::of(self, sub) {
+                    Some(why) => format!("not run: {why}"),
+                    None => "not run".to_owned(),
+                }
+            }
+            Some(StepEnd::Blocked | StepEnd::Complete | StepEnd::Partial) => {
+                let blockers = state.report().map_or(&[][..], |report| &report.blockers);
+                let titles: Vec<&str> = blockers.iter().map(|blocker| blocker.title.as_str()).collect();
+                format!("blocked: {}", titles.join("; "))
+            }
+            None => "not over".to_owned(),
         }
     }
 
@@ -111,9 +220,38 @@ impl Run {
         let position = step.position().checked_sub(self.definition.task.agents.len())?;
         self.sub_steps.get(position)
     }
+}
+
+/// Believing what becomes of them.
+impl Run {
+    pub(super) fn plan_accepted(
+        &mut self,
+        step: StepIndex,
+        plan: &Arc<Plan>,
+        at: Timestamp,
+    ) -> Result<(), String> {
+        if !self.is_planning(step) {
+            return Err("a plan was accepted of a step that owes none".to_owned());
+        }
+        self.leave(step, at);
+        self.forget_permissions(step);
+        let agents = plan.agents(self.agent(step));
+        self.add_sub_agents(step, agents, &plan.after())?;
+        let state = self.step_mut(step);
+        let session = state.session.as_deref_mut().map(|session| {
+            session.in_flight = None;
+            session.id()
+        });
+        if let Some(group) = state.group.as_deref_mut() {
+            group.plan = Some(Arc::clone(plan));
+            group.planned_in = session;
+        }
+        self.enter(step, Phase::Gathering, at);
+        self.go_on_when_gathered(step, at);
+        Ok(())
+    }
 
     /// Adds the steps of a coordinator's sub-agents; `after` joins them by their places in the plan.
-    #[cfg_attr(not(test), expect(dead_code, reason = "plans are not read yet"))]
     pub(super) fn add_sub_agents(
         &mut self,
         of: StepIndex,
@@ -142,11 +280,120 @@ impl Run {
                 agent,
             });
         }
-        self.step_mut(of).group = Some(Box::new(Group {
-            first,
-            count,
-            left: count,
-        }));
+        let group = self.step_mut(of).group.get_or_insert_default();
+        group.first = first;
+        group.count = count;
+        group.left = count;
         Ok(())
+    }
+
+    /// A sub-agent is over.
+    pub(super) fn one_less_to_gather(&mut self, step: StepIndex) {
+        self.count_to_gather(step, |left| left.saturating_sub(1));
+    }
+
+    /// A sub-agent that was over is not any more.
+    pub(super) fn one_more_to_gather(&mut self, step: StepIndex) {
+        self.count_to_gather(step, |left| left.saturating_add(1));
+    }
+
+    fn count_to_gather(&mut self, step: StepIndex, count: impl Fn(u32) -> u32) {
+        if let Some(of) = self.coordinator_of(step)
+            && let Some(group) = self.step_mut(of).group.as_deref_mut()
+        {
+            group.left = count(group.left);
+        }
+    }
+
+    /// A coordinator whose sub-agents are all over wants a place again.
+    pub(super) fn go_on_when_gathered(&mut self, step: StepIndex, at: Timestamp) {
+        let state = &self.steps[step.position()];
+        let left = state.group.as_deref().map_or(0, |group| group.left);
+        if state.phase != Phase::Gathering || left > 0 {
+            return;
+        }
+        self.step_mut(step).next = self.next_to_synthesize(step);
+        self.pass_to(step, Phase::Ready, at);
+    }
+
+    /// What a coordinator whose sub-agents are over does when it gets a place. It writes the group's report where their
+    /// work is: its worktree is put to the integration branch's tip first, for its plan was to change nothing, and what
+    /// it holds nevertheless is kept as for any restart.
+    pub(super) fn next_to_synthesize(&self, step: StepIndex) -> Next {
+        let state = &self.steps[step.position()];
+        let behind = |base: &String| self.tip.as_ref().is_some_and(|tip| tip != base);
+        match (&state.session, state.worktree()) {
+            (Some(_), Some(worktree)) if behind(&worktree.base) => Next::Restart,
+            (Some(_), _) => Next::Synthesize,
+            (None, _) => state.next_without_session(),
+        }
+    }
+
+    /// The coordinator is asked for the group's report.
+    pub(super) fn group_told(&mut self, step: StepIndex) {
+        if let Some(group) = self.step_mut(step).group.as_deref_mut() {
+            group.told = true;
+        }
+    }
+
+    // --- Resuming ---
+
+    /// Whether the step is a sub-agent's whose group's report was made without it: it stays as it is (R12).
+    pub(super) fn stays_lost(&self, step: StepIndex) -> bool {
+        self.coordinator_of(step)
+            .is_some_and(|of| self.is_past_its_group(of))
+    }
+
+    /// Whether the coordinator's report is accepted, and its work on its way to be merged or merged.
+    fn is_past_its_group(&self, step: StepIndex) -> bool {
+        let state = &self.steps[step.position()];
+        match &state.phase {
+            Phase::Ended(_) => state.lets_follow() || state.conflict().is_some(),
+            Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => true,
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Leasing
+            | Phase::Restarting
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Asking(_)
+            | Phase::Gathering => state.conflict().is_some(),
+        }
+    }
+
+    /// Coordinators some of whose sub-agents run again wait for those, and are asked anew for the report.
+    pub(super) fn gather_again(&mut self, at: Timestamp) {
+        if self.sub_steps.is_empty() {
+            return;
+        }
+        for position in 0..self.definition.task.agents.len() {
+            let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let state = &self.steps[position];
+            let group = state.group.as_deref();
+            let waits = group.is_some_and(|group| group.plan.is_some() && group.left > 0);
+            if !waits || self.is_past_its_group(step) {
+                continue;
+            }
+            let state = self.step_mut(step);
+            if let Some(group) = state.group.as_deref_mut() {
+                group.told = false;
+            }
+            if state.phase != Phase::Gathering {
+                self.leave(step, at);
+                if let Some(session) = self.step_mut(step).session.as_deref_mut() {
+                    session.in_flight = None;
+                }
+                self.enter(step, Phase::Gathering, at);
+            }
+        }
     }
 }

@@ -24,6 +24,7 @@ mod outbox;
 mod permissions;
 mod phases;
 mod places;
+mod purpose;
 mod spending;
 mod spent;
 mod step;
@@ -323,7 +324,8 @@ impl Run {
     /// Whether it is over and something in it did not succeed, its check included (R12).
     #[must_use]
     pub fn can_resume(&self) -> bool {
-        self.end().is_some() && (!self.steps.iter().all(Step::lets_follow) || self.check_left())
+        let of_the_task = &self.steps[..self.definition.task.agents.len()];
+        self.end().is_some() && (!of_the_task.iter().all(Step::lets_follow) || self.check_left())
     }
 
     /// Its state in the words of R2.

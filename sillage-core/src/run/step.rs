@@ -119,6 +119,8 @@ pub(super) enum Next {
     Answer,
     /// Tell its session of the conflict in its worktree.
     Resolve,
+    /// Tell its session what came of its sub-agents.
+    Synthesize,
 }
 
 /// A step of a run.
@@ -239,7 +241,7 @@ impl Step {
             Phase::Pending => "pending",
             Phase::Ready => "ready",
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
-            Phase::Prompted | Phase::Verifying if self.corrections > 0 => "correcting",
+            Phase::Prompted | Phase::Verifying if self.returns() > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
             Phase::Waiting(_) | Phase::Asking(_) | Phase::Gathering => "waiting",
             Phase::Closing(_)
@@ -275,6 +277,25 @@ impl Step {
     #[must_use]
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_deref()
+    }
+
+    /// Times that what it owes went back to it: its plan before that is accepted, then its report.
+    #[must_use]
+    pub fn returns(&self) -> u8 {
+        match self.group.as_deref() {
+            Some(group) if group.is_planned() => self.corrections,
+            Some(group) => group.returns,
+            None => self.corrections,
+        }
+    }
+
+    /// What it does when it gets a place and has no session.
+    pub(super) fn next_without_session(&self) -> Next {
+        match &self.work {
+            Some(work) if work.worktree.is_some() => Next::Restart,
+            Some(_) => Next::Lease,
+            None => Next::Begin,
+        }
     }
 
     /// Times that its report went back to it.
@@ -395,7 +416,7 @@ impl Step {
             | Phase::Inspecting(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => true,
-            Phase::Ready => self.next == Next::Resolve,
+            Phase::Ready => matches!(self.next, Next::Resolve | Next::Synthesize),
             Phase::Pending
             | Phase::Leasing
             | Phase::Restarting

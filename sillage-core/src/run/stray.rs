@@ -132,7 +132,9 @@ impl Run {
                 .ended
                 .zip(since)
                 .is_some_and(|(ended, since)| ended <= since);
-            *other != step && state.started.is_some() && !over_before
+            // While its sub-agents are at work, their coordinator is not.
+            let gathers = self.coordinator_of(step) == Some(*other);
+            *other != step && !gathers && state.started.is_some() && !over_before
         })
     }
 }

@@ -118,7 +118,7 @@ pub struct StepView {
     /// Time spent waiting for a date or for a person; not part of the time worked (R10).
     #[serde(rename = "waited_ms", serialize_with = "crate::time::as_millis")]
     pub waited: Duration,
-    /// Times that its report went back to it.
+    /// Times that what it owes went back to it: its report, or before that its plan, where it is to make one.
     pub corrections: u8,
     /// Times that it may go back.
     pub corrections_allowed: u8,
@@ -233,7 +233,7 @@ impl StepView {
             model: agent.model.clone(),
             effort: agent.effort.clone(),
             state: state.word(),
-            glyph: glyph(state.phase(), state.corrections() > 0),
+            glyph: glyph(state.phase(), state.returns() > 0),
             waiting_for: run.waiting_for(step),
             not_run: NotRun::of(run, step),
             partial_upstream: run.partial_upstream(step),
@@ -241,7 +241,7 @@ impl StepView {
             ended: state.ended(),
             worked: state.worked(now),
             waited: state.waited(now),
-            corrections: state.corrections(),
+            corrections: state.returns(),
             corrections_allowed: run.definition().policy.corrections,
             conflict: state.conflict().and(state.work()).map(|work| ConflictView {
                 files: work.conflicts.clone(),

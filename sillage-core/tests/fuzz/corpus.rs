@@ -42,3 +42,10 @@ pub(crate) fn plan_tasks() -> Vec<String> {
     tasks.dedup();
     tasks
 }
+
+/// What providers say of their limits.
+pub(crate) fn limit_texts() -> Vec<String> {
+    let mut cases = inputs(include_str!("../cases/limit-texts.json"));
+    cases.extend(inputs(include_str!("../cases/more-limit-texts.json")));
+    texts(cases.into_iter().map(|input| input["text"].clone()).collect())
+}

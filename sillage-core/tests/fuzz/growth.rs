@@ -9,9 +9,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use sillage_core::document::Format;
+use sillage_core::limit_text;
 use sillage_core::plan;
 use sillage_core::report::{self, Expected};
 use sillage_core::task::{self, AgentDefinition, AgentKind};
+use sillage_core::time::{Timestamp, Zone};
 
 use crate::corpus;
 
@@ -189,6 +191,15 @@ fn w20_a_plan_takes_work_in_proportion() {
         let _ = black_box(plan::read(text, &agent, false));
     };
     check(&read, &["", "{\"units\": [", "```json\n{\"why\": \""]);
+}
+
+#[test]
+fn q2_a_limit_text_takes_work_in_proportion() {
+    let (now, zone) = (Timestamp(1_796_047_200_000), Zone::named("Europe/Paris").unwrap());
+    let read = |text: &str| {
+        let _ = black_box(limit_text::until(text, now, &zone));
+    };
+    check(&read, &["usage limit reached, resets "]);
 }
 
 #[test]

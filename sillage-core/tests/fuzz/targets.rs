@@ -7,9 +7,11 @@ use proptest::test_runner::TestCaseError;
 use sillage_core::document::{self, Format};
 use sillage_core::fault::Fault;
 use sillage_core::graph::Graph;
+use sillage_core::limit_text;
 use sillage_core::plan::{self, Plan};
 use sillage_core::report::{self, Expected};
 use sillage_core::task::{self, AgentDefinition, AgentKind, Task};
+use sillage_core::time::{Timestamp, Zone};
 
 use crate::corpus;
 use crate::damage::damaged;
@@ -151,6 +153,18 @@ proptest! {
         cut: bool,
     ) {
         check_plan(&text, &agent, cut)?;
+    }
+
+    #[test]
+    fn q2_no_limit_text_leads_to_the_past(
+        text in damaged(corpus::limit_texts()),
+        now in 0..4_000_000_000_000_i64,
+        zone in prop::sample::select(vec!["UTC", "Europe/Paris", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Apia"]),
+    ) {
+        let (now, zone) = (Timestamp(now), Zone::named(zone).unwrap());
+        let until = limit_text::until(&text, now, &zone);
+        prop_assert!(until.is_none_or(|until| until >= now), "{:?} at {}", until, now);
+        prop_assert_eq!(until, limit_text::until(&text, now, &zone), "the same words, time and zone");
     }
 
     #[test]

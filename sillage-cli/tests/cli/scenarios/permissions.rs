@@ -332,6 +332,45 @@ const GRANTS: [&str; 3] = ["none", "read", "write"];
 /// folder under another name. The agent tries each by reading and writing there.
 #[test]
 fn v1_the_matrix_of_project_and_task_folders_is_tried_cell_by_cell() {
+    try_each_cell("", |steps| {
+        format!("prompts:\n  - times: always\n    steps:\n{steps}")
+    });
+}
+
+/// V1: a sub-agent has what the run has, in every cell, and no more: a plan that asks for more is refused.
+#[test]
+fn v1_a_sub_agent_is_never_wider_than_its_parent() {
+    let dynamic = "kind: dynamic, sub_agents: { max: 1, delegate: [mission], allow: [{ model: scripted, efforts: [low] }] }, ";
+    let plan = |wider: &str| {
+        format!(
+            r#"{{"units": [{{"id": "u", "title": "All"}}], "sub_agents": [{{"id": "sub", "units": ["u"], "mission": "Try each cell."{wider}}}]}}"#
+        )
+    };
+    let (wider, right) = (
+        plan(r#", "folders": {"write": ["/"]}, "permissions": "allow""#),
+        plan(""),
+    );
+    let stage = try_each_cell(dynamic, |steps| {
+        format!(
+            "prompts:\n  - match: How they ended\n    steps: [report: {{ summary: Gathered. }}]\n  - match: Alpha\n    steps: [say: '{wider}']\n  - match: not accepted\n    steps: [say: '{right}']\n  - match: Try each cell\n    steps:\n{steps}"
+        )
+    });
+    let log = stage.log();
+    assert_eq!(log.words(), [("alpha", "complete"), ("alpha/sub", "complete")]);
+    let refused = log.facts.iter().find_map(|fact| {
+        let Event::PlanRefused { faults, .. } = &fact.event else {
+            return None;
+        };
+        Some(faults.len())
+    });
+    assert_eq!(
+        refused,
+        Some(2),
+        "folders and permissions are not the coordinator's to give"
+    );
+}
+
+fn try_each_cell(kind: &str, script: impl Fn(&str) -> String) -> Stage {
     // A folder's name tells what the project and the task grant on it, and on its folder `in`.
     let mut lists: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     let mut cells: Vec<(String, bool, bool)> = Vec::new();
@@ -387,14 +426,14 @@ fn v1_the_matrix_of_project_and_task_folders_is_tried_cell_by_cell() {
             "      - ask: {{ title: \"read {folder}\", kind: read, paths: [{at}/there.txt] }}\n      - write: {{ path: {at}/new.txt, content: x, ask: true }}\n      - write: {{ path: {at}/.git/hooks/new, content: x, ask: true }}\n"
         );
     }
-    stage.script(&format!(
-        "prompts:\n  - times: always\n    steps:\n{steps}      - report: {{ summary: Tried. }}\n"
-    ));
+    stage.script(&script(&format!(
+        "{steps}      - report: {{ summary: Tried. }}\n"
+    )));
     let task = |what| list("task", what);
     stage.write(
         "work/task.yaml",
         format!(
-            "task: T\nfolders: {{ read: [{}], write: [{}] }}\nagents:\n  - {{ id: alpha, mission: Alpha, model: scripted, effort: low }}\n",
+            "task: T\nfolders: {{ read: [{}], write: [{}] }}\nagents:\n  - {{ id: alpha, mission: Alpha, {kind}model: scripted, effort: low }}\n",
             task("read"),
             task("write")
         ),
@@ -424,6 +463,7 @@ fn v1_the_matrix_of_project_and_task_folders_is_tried_cell_by_cell() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(cells.len(), 9 + 2 * 9 * 3);
+    stage
 }
 
 /// F6: an agent with its own worktree is let write there, and not in the places that are kept from it, though a folder

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::*;
 use crate::fault::{Fault, FaultCode};
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::plan::{Plan, SubAgent, Unit};
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionOption, PermissionRequest, SessionRequest, StopReason,
     Usage,
@@ -21,6 +22,7 @@ use crate::run::{
     AnsweredBy, Budget, BudgetKind, BudgetMode, CheckResult, Event, Failure, FailureClass, LeftBehind,
     MessagePurpose, RunEnd, StepEnd, StraySign, StrayWrite, WaitCause,
 };
+use crate::task::{Deliverable, Resource};
 use crate::time::Timestamp;
 
 /// `number kind hexadecimal-bytes`, one event a line. Lines are added, never changed: each was in somebody's store.
@@ -44,7 +46,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 46, "{kinds:?}");
+    assert_eq!(kinds.len(), 48, "{kinds:?}");
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn samples() -> Vec<Recorded> {
         },
         Event::ReportRefused {
             step,
-            faults: vec![fault],
+            faults: vec![fault.clone()],
         },
         Event::ReportAccepted {
             step,
@@ -413,6 +415,30 @@ fn samples() -> Vec<Recorded> {
             step,
             end: StepEnd::FailedFast(StepIndex(0)),
         },
+        Event::PlanRefused {
+            step,
+            faults: vec![fault],
+        },
+        Event::PlanAccepted {
+            step,
+            plan: Arc::new(plan()),
+        },
+        Event::MessagePlanned {
+            step,
+            session,
+            purpose: MessagePurpose::PlanCorrection,
+            message: Arc::new(MessageRequest {
+                client_message_id: message,
+                text: "Again.".into(),
+            }),
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::Failed(Box::new(Failure {
+                class: FailureClass::SubAgentsLost,
+                words: "all 2".into(),
+            })),
+        },
     ];
     events
         .into_iter()
@@ -438,6 +464,31 @@ fn request(session: ClientSessionId) -> SessionRequest {
         protected: Default::default(),
         permissions: crate::ports::runtime::PermissionPolicy::AllowInFolders,
         autocompact_tokens: Some(300_000),
+    }
+}
+
+fn plan() -> Plan {
+    let sub_agent = |id: &str, unit: &str, after: &[&str]| SubAgent {
+        id: id.into(),
+        units: vec![unit.into()],
+        mission: "Part of it.".into(),
+        resources: vec![Resource("src".into())],
+        deliverable: Some(Deliverable {
+            text: Some("Code".into()),
+            files: vec!["a.md".into()],
+        }),
+        model: "opus".into(),
+        effort: "high".into(),
+        after: after.iter().map(|id| (*id).to_owned()).collect(),
+    };
+    let unit = |id: &str| Unit {
+        id: id.into(),
+        title: format!("Unit {id}"),
+    };
+    Plan {
+        units: vec![unit("u1"), unit("u2")],
+        sub_agents: vec![sub_agent("api", "u1", &[]), sub_agent("docs", "u2", &["api"])],
+        why: Some("two parts".into()),
     }
 }
 

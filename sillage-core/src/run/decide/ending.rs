@@ -85,7 +85,7 @@ impl Decision<'_> {
             // What answers nothing yet has nothing to end in peace.
             let idle = matches!(
                 phase,
-                Phase::Waiting(_) | Phase::Ready | Phase::Opening | Phase::Finding
+                Phase::Waiting(_) | Phase::Ready | Phase::Opening | Phase::Finding | Phase::Gathering
             );
             if idle || (forced && answering) {
                 self.end(step, StepEnd::Cancelled);

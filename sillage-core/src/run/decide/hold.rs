@@ -36,12 +36,17 @@ impl Decision<'_> {
         let Some(end) = self.run.no_new_session() else {
             return false;
         };
-        match self.run.steps[step.position()].next {
+        let state = &self.run.steps[step.position()];
+        match state.next {
+            // A coordinator's worktree is put to its sub-agents' work for the session that it has.
+            Next::Restart if state.session.is_some() => false,
             Next::Begin | Next::Restart | Next::Lease | Next::Open => {
                 self.end(step, end);
                 true
             }
-            Next::Find | Next::Send | Next::Continue | Next::Answer | Next::Resolve => false,
+            Next::Find | Next::Send | Next::Continue | Next::Answer | Next::Resolve | Next::Synthesize => {
+                false
+            }
         }
     }
 

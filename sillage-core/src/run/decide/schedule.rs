@@ -9,6 +9,7 @@ use crate::ports::workspace::Worktree;
 use crate::run::event::{Event, FailureClass, MessagePurpose};
 use crate::run::step::{Next, Phase};
 use crate::run::{Run, Stage};
+use crate::task::AgentKind;
 
 impl Decision<'_> {
     pub(super) fn tick(&mut self) {
@@ -70,6 +71,9 @@ impl Decision<'_> {
     }
 
     fn start(&mut self, step: StepIndex) {
+        if self.failed_with_its_group(step) {
+            return;
+        }
         let state = &self.run.steps[step.position()];
         let session = state.session.as_deref();
         match state.next {
@@ -85,6 +89,9 @@ impl Decision<'_> {
             Next::Resolve if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Conflict, None);
             }
+            Next::Synthesize if session.is_some_and(|s| s.attached) => {
+                self.plan_message(step, MessagePurpose::Synthesis, None);
+            }
             Next::Lease
             | Next::Restart
             | Next::Open
@@ -92,7 +99,8 @@ impl Decision<'_> {
             | Next::Send
             | Next::Answer
             | Next::Continue
-            | Next::Resolve => {
+            | Next::Resolve
+            | Next::Synthesize => {
                 self.say(Event::StepStarted { step });
             }
         }
@@ -140,15 +148,13 @@ fn session_request(
     let agent = run.agent(step);
     let path = worktree.map(|w| w.path.as_path());
     let mut filesystem_scope = definition.folders_in(path);
-    // Where the full reports of the agents upstream are (W14).
-    let upstream = run
-        .graph
-        .parents(step.0)
-        .iter()
-        .map(|parent| run.step_name(StepIndex(*parent)));
+    // Where the full reports of the agents upstream are (W14), and for a coordinator those of its sub-agents to come.
+    let upstream = run.upstream(step).map(|parent| run.step_name(parent));
+    let own = (agent.kind == AgentKind::Dynamic).then(|| run.step_name(step));
+    let names = upstream.chain(own);
     filesystem_scope
         .read
-        .extend(upstream.map(|name| definition.step_files(name)));
+        .extend(names.map(|name| definition.step_files(name)));
     SessionRequest {
         client_session_id,
         model: agent.model.clone(),

@@ -34,7 +34,7 @@ impl Decision<'_> {
                 if self.is_stopping() {
                     self.end(step, StepEnd::Cancelled);
                 } else {
-                    self.plan_message(step, MessagePurpose::Mission, None);
+                    self.plan_message(step, self.first_purpose(step), None);
                 }
             }
             Err(error) => self.setback(step, error, true),
@@ -98,8 +98,8 @@ impl Decision<'_> {
                     message: message.client_message_id,
                     answer: answer.clone(),
                 });
-                match self.read_report(step, &answer) {
-                    Ok(report) => self.judge(step, report),
+                match self.read_answer(step, &answer) {
+                    Ok(owed) => self.take(step, owed),
                     // What was answered may be half of it: the agent is asked to go on, which costs no correction.
                     Err(_) => self.plan_message(step, MessagePurpose::Continuation, None),
                 }
@@ -108,10 +108,13 @@ impl Decision<'_> {
             (_, None) if self.has_untold_conflict(step) => {
                 self.plan_message(step, MessagePurpose::Conflict, None);
             }
+            (_, None) if prompted && self.run.has_untold_group(step) => {
+                self.plan_message(step, MessagePurpose::Synthesis, None);
+            }
             // The message goes out under its own identifier, or its answer is on its way.
             (MessageFate::NotReceived | MessageFate::InHand | MessageFate::None, Some(_)) => {}
             (_, None) if prompted => self.plan_message(step, MessagePurpose::Continuation, None),
-            (_, None) => self.plan_message(step, MessagePurpose::Mission, None),
+            (_, None) => self.plan_message(step, self.first_purpose(step), None),
         }
     }
 
@@ -131,7 +134,7 @@ impl Decision<'_> {
             return;
         };
         if state.phase == Phase::Prompted && state.session.as_deref().is_some_and(|s| s.answers(message)) {
-            if self.left_before_its_conflict(step, error) {
+            if self.left_unasked(step, error) {
                 self.look_for_it_later(step, session, error);
             } else {
                 self.setback(step, error, true);
@@ -162,7 +165,7 @@ impl Decision<'_> {
         };
         // An error that names no message: none was being answered.
         let untold = message.is_none() && state.phase == Phase::Prompted;
-        if concerns && untold && self.left_before_its_conflict(step, error) {
+        if concerns && untold && self.left_unasked(step, error) {
             self.look_for_it_later(step, session, error);
         } else if state.is_answering() && concerns {
             self.setback(step, error, false);
@@ -175,10 +178,13 @@ impl Decision<'_> {
         }
     }
 
-    /// Whether the session ended while it had nothing to do, before it was told of its work's conflict.
-    fn left_before_its_conflict(&self, step: StepIndex, error: &RuntimeError) -> bool {
-        let conflict = self.run.steps[step.position()].conflict();
-        matches!(error, RuntimeError::Lost { .. }) && conflict.is_some() && !self.is_stopping()
+    /// Whether the session ended while it had nothing to do, before it was told of its work's conflict or of what came of
+    /// its sub-agents.
+    fn left_unasked(&self, step: StepIndex, error: &RuntimeError) -> bool {
+        let state = &self.run.steps[step.position()];
+        let purpose = state.session.as_deref().map(|session| session.purpose);
+        let was_kept = state.conflict().is_some() || purpose == Some(MessagePurpose::Synthesis);
+        matches!(error, RuntimeError::Lost { .. }) && was_kept && !self.is_stopping()
     }
 
     /// The session is looked for, and told once it is found.
@@ -293,14 +299,18 @@ impl Decision<'_> {
             | StopReason::MaxTokens
             | StopReason::MaxTurnRequests
             | StopReason::Cancelled
-            | StopReason::Other(_) => match self.read_report(step, answer) {
-                Ok(report) => self.judge(step, report),
-                Err(faults) => self.refuse(step, faults),
+            | StopReason::Other(_) => match self.read_answer(step, answer) {
+                Ok(owed) => self.take(step, owed),
+                Err(faults) => self.send_back(step, faults),
             },
         }
     }
 
-    fn read_report(&self, step: StepIndex, answer: &Answer) -> Result<Report, Vec<crate::fault::Fault>> {
+    pub(super) fn read_report(
+        &self,
+        step: StepIndex,
+        answer: &Answer,
+    ) -> Result<Report, Vec<crate::fault::Fault>> {
         let agent = self.run.agent(step);
         let expected = report::Expected {
             outputs: &agent.outputs,
@@ -309,7 +319,10 @@ impl Decision<'_> {
     }
 
     /// A well-formed report: the files that it promises are looked at before it is believed.
-    fn judge(&mut self, step: StepIndex, report: Report) {
+    pub(super) fn judge(&mut self, step: StepIndex, report: Report) {
+        let Some(report) = self.hold_to_its_group(step, report) else {
+            return;
+        };
         let files = self
             .run
             .agent(step)
@@ -360,7 +373,13 @@ impl Decision<'_> {
         let session = session.id();
         let text = text.unwrap_or_else(|| match purpose {
             MessagePurpose::Mission => compose::mission(self.run, step, self.now),
-            MessagePurpose::Correction | MessagePurpose::Continuation => {
+            MessagePurpose::Plan => compose::plan_request(self.run, step, self.now),
+            MessagePurpose::Synthesis => {
+                let worktree = self.run.steps[step.position()].worktree();
+                let base = worktree.map(|worktree| worktree.base.as_str());
+                compose::synthesis(self.run, step, self.now, base)
+            }
+            MessagePurpose::Correction | MessagePurpose::PlanCorrection | MessagePurpose::Continuation => {
                 compose::continuation(self.run, step)
             }
             MessagePurpose::Conflict => compose::conflict(self.run, step),

@@ -8,7 +8,8 @@ use crate::id::StepIndex;
 use crate::ports::workspace::{Committed, Hold, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
-use crate::run::event::{Event, StepEnd};
+use crate::run::compose;
+use crate::run::event::{Event, MessagePurpose, StepEnd};
 use crate::run::step::{Phase, Step};
 use crate::run::stray::StraySeen;
 
@@ -41,9 +42,32 @@ impl Decision<'_> {
                     rescued: rescued.clone(),
                 };
                 self.say(event);
-                self.open_in(step, worktree);
+                self.go_on_in(step, worktree);
             }
             Err(error) => self.fail_in_workspace(step, error),
+        }
+    }
+
+    /// In the session that there is, if it can work in the worktree; else in a new one.
+    fn go_on_in(&mut self, step: StepIndex, worktree: &Worktree) {
+        let state = &self.run.steps[step.position()];
+        let Some(session) = state.session.as_deref() else {
+            return self.open_in(step, worktree);
+        };
+        if self.is_stopping() {
+            self.end(step, StepEnd::Cancelled);
+        } else if state
+            .worktree()
+            .is_some_and(|before| before.path != worktree.path)
+        {
+            let words = format!("its worktree had to be made anew, at {}", worktree.path.display());
+            let session = session.id();
+            self.say(Event::SessionLost { step, session, words });
+        } else if session.attached {
+            let text = compose::synthesis(self.run, step, self.now, Some(&worktree.base));
+            self.plan_message(step, MessagePurpose::Synthesis, Some(text));
+        } else {
+            self.say(Event::StepStarted { step });
         }
     }
 

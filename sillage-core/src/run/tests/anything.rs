@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::world::{Reply, World, report, task};
+use super::world::{Reply, World, plan, report, task};
 use crate::id::StepIndex;
 use crate::ports::runtime::{RuntimeError, StopReason};
 use crate::run::{
@@ -18,16 +18,60 @@ struct Bad {
     conflicts: Vec<(u8, u8)>,
     /// Whether the task's check passes, where it has one.
     check: Option<bool>,
+    /// Of each agent: how it plans, where it is dynamic, and what its sub-agents answer in turn.
+    groups: Vec<(u8, Vec<Vec<u8>>)>,
+}
+
+const SUB_AGENTS: [&str; 3] = ["x", "y", "z"];
+
+/// What a coordinator answers when it is asked for a plan; nothing for an agent that is not dynamic.
+fn plans(shape: u8) -> Vec<Reply> {
+    let one = || Reply::text(&plan(&[("x", &[])]));
+    let chain = || Reply::text(&plan(&[("x", &[]), ("y", &["x"]), ("z", &["x"])]));
+    let wrong = || Reply::text("no plan at all");
+    let too_many = || {
+        Reply::text(&plan(&[
+            ("x", &[]),
+            ("y", &[]),
+            ("z", &[]),
+            ("v", &[]),
+            ("w", &[]),
+        ]))
+    };
+    match shape {
+        4 => vec![one()],
+        5 => vec![chain()],
+        6 => vec![too_many(), wrong(), chain()],
+        7 => vec![wrong(), too_many(), wrong()],
+        8 => vec![reply(4), wrong(), Reply::Ask("p1"), reply(6), chain()],
+        9 => vec![reply(5), chain()],
+        10 => vec![
+            reply(1),
+            Reply::text(&plan(&[("x", &[]), ("y", &[]), ("z", &[])])),
+        ],
+        _ => vec![],
+    }
 }
 
 /// A graph whose links go from a lower to a higher agent, limits, what each agent answers in turn, and what else goes
 /// wrong.
 fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
     let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
-    let bad = (conflicts, any::<Option<bool>>()).prop_map(|(conflicts, check)| Bad { conflicts, check });
+    let sub_agents = prop::collection::vec(prop::collection::vec(0u8..11, 0..4), SUB_AGENTS.len());
+    let groups = prop::collection::vec((0u8..11, sub_agents), 8);
+    let bad = (conflicts, any::<Option<bool>>(), groups).prop_map(|(conflicts, check, groups)| Bad {
+        conflicts,
+        check,
+        groups,
+    });
     (peaceful(), bad).prop_map(|((mut definition, answers), bad)| {
         let task = std::sync::Arc::get_mut(&mut definition.task).unwrap();
         task.check = bad.check.map(|_| "make check".to_owned());
+        for (name, (shape, _)) in NAMES.iter().zip(&bad.groups).take(definition.task.agents.len()) {
+            if !plans(*shape).is_empty() {
+                definition = definition.with_dynamic(name);
+            }
+        }
         (definition, (answers, bad))
     })
 }
@@ -65,6 +109,12 @@ fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> Wo
     }
     for (name, answers) in NAMES.iter().zip(answers) {
         world.script(name, answers.iter().map(|kind| reply(*kind)));
+    }
+    for (name, (shape, groups)) in NAMES.iter().zip(&bad.groups) {
+        world.plans(name, plans(*shape));
+        for (sub, answers) in SUB_AGENTS.iter().zip(groups) {
+            world.script(&format!("{name}/{sub}"), answers.iter().map(|kind| reply(*kind)));
+        }
     }
     world
 }
@@ -137,6 +187,18 @@ fn hold(run: &Run, world: &World) {
         assert!(
             work.is_none_or(|work| work.conflict.is_none()),
             "R17: no merge is left under way"
+        );
+        assert!(step.plan_returns() <= 2, "W21: a plan goes back twice at most");
+        let index = StepIndex(u32::try_from(position).unwrap());
+        let planned = run.plan(index).map_or(0, |plan| plan.sub_agents.len());
+        assert_eq!(
+            run.sub_agents_of(index).count(),
+            planned,
+            "W21: a refused plan launches nothing"
+        );
+        assert!(
+            step.end() != Some(&StepEnd::Complete) || run.missing_of_group(index).is_empty(),
+            "W23: a group that lost a sub-agent is not complete"
         );
         if let Some(StepEnd::NotRun(because)) = step.end() {
             let node = u32::try_from(position).unwrap();
@@ -214,7 +276,8 @@ proptest! {
         prop_assert!(run.end().is_some());
         for fact in &world.log[before..] {
             if let Event::MessagePlanned { step: StepIndex(step), .. } = &fact.event {
-                prop_assert!(!succeeded[*step as usize], "a step that succeeded was asked again");
+                let succeeded = succeeded.get(*step as usize).copied().unwrap_or(false);
+                prop_assert!(!succeeded, "a step that succeeded was asked again");
             }
         }
     }

@@ -16,7 +16,10 @@ use crate::run::{
     AnsweredBy, CheckResult, Command, Effect, EffectKey, Event, Input, MessagePurpose, PermissionAnswer,
     Phase, Recorded, Run, RunDefinition, RunPolicy, RunRepository, StraySeen,
 };
-use crate::task::{AgentDefinition, AgentKind, FolderLists, Limits, Link, Port, Task, WorktreeWish};
+use crate::task::{
+    AgentDefinition, AgentKind, AllowedPair, DelegatedField, FolderLists, Limits, Link, Port, SubAgentRules,
+    Task, WorktreeWish,
+};
 use crate::time::Timestamp;
 
 /// What an agent does with a message.
@@ -44,6 +47,23 @@ pub(crate) fn report(outcome: &str) -> String {
         ""
     };
     format!(r#"{{"outcome": "{outcome}", "summary": "ok"{blockers}}}"#)
+}
+
+/// A plan of sub-agents, each with a unit of its own and those that it comes after.
+pub(crate) fn plan(sub_agents: &[(&str, &[&str])]) -> String {
+    let units: Vec<serde_json::Value> = sub_agents
+        .iter()
+        .map(|(id, _)| serde_json::json!({ "id": format!("u-{id}"), "title": id }))
+        .collect();
+    let agents: Vec<serde_json::Value> = sub_agents
+        .iter()
+        .map(|(id, after)| {
+            serde_json::json!({
+                "id": id, "units": [format!("u-{id}")], "mission": format!("Do {id}."), "after": after
+            })
+        })
+        .collect();
+    serde_json::json!({ "units": units, "sub_agents": agents }).to_string()
 }
 
 pub(crate) fn ids(seed: u128) -> impl Ids {
@@ -121,6 +141,22 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
 }
 
 impl RunDefinition {
+    /// Makes an agent dynamic: at most four sub-agents, which write their own missions.
+    pub(crate) fn with_dynamic(mut self, agent: &str) -> Self {
+        let task = Arc::get_mut(&mut self.task).unwrap();
+        let agent = task.agents.iter_mut().find(|one| one.id == agent).unwrap();
+        agent.kind = AgentKind::Dynamic;
+        agent.sub_agents = Some(SubAgentRules {
+            max: 4.try_into().unwrap(),
+            delegate: vec![DelegatedField::Mission],
+            allow: vec![AllowedPair {
+                model: "m".to_owned(),
+                efforts: vec!["low".to_owned()],
+            }],
+        });
+        self
+    }
+
     pub(crate) fn with_repository(mut self) -> Self {
         self.worktrees = vec![true; self.task.agents.len()];
         self.repository = Some(RunRepository {
@@ -163,6 +199,8 @@ fn returns(run: &Run, step: StepIndex) -> u8 {
 pub(crate) struct World {
     pub(crate) definition: RunDefinition,
     scripts: HashMap<String, VecDeque<Reply>>,
+    /// What coordinators answer when they are asked for a plan.
+    plans: HashMap<String, VecDeque<Reply>>,
     pub(crate) now: Timestamp,
     pub(crate) log: Vec<Recorded>,
     /// Lengths of the log after each batch.
@@ -210,6 +248,7 @@ impl World {
         World {
             definition,
             scripts: HashMap::new(),
+            plans: HashMap::new(),
             now: Timestamp(1_000_000),
             log: vec![],
             batches: vec![],
@@ -243,6 +282,27 @@ impl World {
     pub(crate) fn script(&mut self, agent: &str, replies: impl IntoIterator<Item = Reply>) {
         self.scripts
             .insert(agent.to_owned(), replies.into_iter().collect());
+    }
+
+    pub(crate) fn plans(&mut self, agent: &str, replies: impl IntoIterator<Item = Reply>) {
+        self.plans.insert(agent.to_owned(), replies.into_iter().collect());
+    }
+
+    /// The agent's session ends by itself, and nobody knows it any more.
+    pub(crate) fn lose_session_of(&mut self, run: &mut Run, agent: &str) {
+        let step = run.step_named(agent).unwrap();
+        let session = run.step(step).unwrap().session().unwrap().id();
+        self.open.remove(&session);
+        self.opened.remove(&session);
+        let words = "exit 1".to_owned();
+        self.input(
+            run,
+            Input::Failed {
+                session,
+                message: None,
+                error: RuntimeError::Lost { words },
+            },
+        );
     }
 
     pub(crate) fn start(&mut self) -> Run {
@@ -394,7 +454,7 @@ impl World {
     }
 
     fn agent_of(run: &Run, session: ClientSessionId) -> String {
-        run.agent(run.step_of(session).unwrap()).id.clone()
+        run.step_name(run.step_of(session).unwrap()).to_owned()
     }
 
     fn carry_out(&mut self, run: &Run, key: EffectKey, effect: Effect) -> Option<Input> {
@@ -464,14 +524,17 @@ impl World {
                     result: Ok(found),
                 })
             }
-            (EffectKey::Send(_, id), Effect::Send { session, message, .. }) => {
+            (EffectKey::Send(step, id), Effect::Send { session, message, .. }) => {
                 if self.has_in_hand(id) {
                     return None; // accepted before
                 }
                 let agent = self.open.get(&session).cloned()?;
                 self.texts.push(message.text.clone());
                 self.sent.push((id, agent.clone()));
-                let reply = self.next_reply(&agent);
+                let reply = match run.is_planning(step) {
+                    true => self.next_plan(&agent),
+                    false => self.next_reply(&agent),
+                };
                 self.play(session, id, reply);
                 self.due.pop_front()
             }
@@ -520,9 +583,10 @@ impl World {
                 })
             }
             (EffectKey::Commit(step), Effect::Commit { .. }) => {
+                let name = run.step_name(step);
                 let tip = match returns(run, step) {
-                    0 => format!("commit-of-{}", run.agent(step).id),
-                    again => format!("commit-of-{}-{again}", run.agent(step).id),
+                    0 => format!("commit-of-{name}"),
+                    again => format!("commit-of-{name}-{again}"),
                 };
                 let work = Committed {
                     tip,
@@ -536,7 +600,7 @@ impl World {
                 })
             }
             (EffectKey::Merge(step), Effect::Merge(_)) => {
-                let agent = run.agent(step).id.clone();
+                let agent = run.step_name(step).to_owned();
                 if returns(run, step) < self.clashes.get(&agent).copied().unwrap_or(0) {
                     return Some(Input::Merged {
                         step,
@@ -560,7 +624,7 @@ impl World {
             }
             (EffectKey::Inspect(step), Effect::Inspect { files, .. }) => {
                 assert_eq!(files, ["f", "g"]);
-                let agent = &run.agent(step).id;
+                let agent = run.step_name(step);
                 let left = returns(run, step) <= self.stubborn.get(agent).copied().unwrap_or(0);
                 let result = Ok(if left { vec!["f".into()] } else { vec![] });
                 Some(Input::Inspected { step, result })
@@ -634,6 +698,11 @@ impl World {
     /// An agent takes back what it asked, and does not say so.
     pub(crate) fn withdraw(&mut self) {
         self.asking.clear();
+    }
+
+    fn next_plan(&mut self, agent: &str) -> Reply {
+        let scripted = self.plans.get_mut(agent).and_then(VecDeque::pop_front);
+        scripted.unwrap_or_else(|| Reply::text(&plan(&[("x", &[]), ("y", &[])])))
     }
 
     fn next_reply(&mut self, agent: &str) -> Reply {
