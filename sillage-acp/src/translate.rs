@@ -370,6 +370,8 @@ pub(crate) struct PromptEnd {
     pub(crate) totals: Usage,
     /// Tokens of this turn alone, from `_meta.quota`.
     pub(crate) turn: Usage,
+    /// The error that the agent says it ended with, from `_meta.error`.
+    pub(crate) error: Option<String>,
 }
 
 /// Reads the answer to a prompt. Zero tokens in and out mean that nothing is known: agents answer so after a cancel or
@@ -398,7 +400,15 @@ pub(crate) fn prompt_end(answer: &Value) -> PromptEnd {
         stop: stop_reason(&answer["stopReason"]),
         totals: known(totals),
         turn: known(turn),
+        error: meta_error(&answer["_meta"]["error"]),
     }
+}
+
+/// An error as agents of opencode's family put it beside a stop reason: a text, or a map with a message.
+fn meta_error(error: &Value) -> Option<String> {
+    let messages = [error, &error["message"], &error["data"]["message"]];
+    let message = messages.iter().find_map(|message| message.as_str())?;
+    (!message.trim().is_empty()).then(|| cut(message, TITLE))
 }
 
 fn stop_reason(raw: &Value) -> StopReason {

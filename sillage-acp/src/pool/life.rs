@@ -22,6 +22,7 @@ use crate::process::{Process, Program, StopTimes};
 use crate::sandbox::{self, Guest};
 use crate::session::died;
 use crate::translate::{self, PROTOCOL_VERSION};
+use crate::zone::Moment;
 
 /// Lines of an agent's log that follow the reason of a failed start.
 const LAST_LINES: usize = 20;
@@ -218,7 +219,7 @@ impl Held {
             match incoming {
                 Incoming::Response { id, outcome } if id.as_u64() == Some(request) => {
                     let answer = outcome.map_err(|error| {
-                        Failure::Said(classify::rpc_error(&agent, &error, crate::runtime::now()).to_string())
+                        Failure::Said(classify::rpc_error(&agent, &error, &Moment::present()).to_string())
                     })?;
                     let (version, _) = translate::capabilities(&answer);
                     if version.as_u64() == Some(PROTOCOL_VERSION) {

@@ -20,6 +20,7 @@ use crate::model_choice::{NextStep, Shown, next_step};
 use crate::process::Program;
 use crate::sandbox::Guest;
 use crate::translate::{self, Capabilities, PROTOCOL_VERSION};
+use crate::zone::Moment;
 
 /// The silence after which a conversation counts as repeated to its end.
 const QUIET: Duration = Duration::from_secs(1);
@@ -283,7 +284,7 @@ impl Actor {
 
     /// The words of an error by which a session is lost. One that passes is an error of its own: the session is kept.
     fn not_brought_back(&self, error: &RpcError) -> Result<String, Failure> {
-        let error = classify::rpc_error(self.agent(), error, crate::runtime::now());
+        let error = classify::rpc_error(self.agent(), error, &Moment::present());
         if let RuntimeError::Permanent { words } = error {
             Ok(words)
         } else {
@@ -325,7 +326,7 @@ impl Actor {
     }
 
     fn refused(&self, error: &RpcError) -> Failure {
-        Failure::Refused(classify::rpc_error(self.agent(), error, crate::runtime::now()))
+        Failure::Refused(classify::rpc_error(self.agent(), error, &Moment::present()))
     }
 
     async fn ask(&mut self, method: &'static str, params: &Value) -> Result<Value, Failure> {
@@ -349,7 +350,7 @@ impl Actor {
             [] => "none".to_owned(),
             ways => ways.join(", "),
         };
-        let asked = classify::rpc_error(self.agent(), &error, crate::runtime::now());
+        let asked = classify::rpc_error(self.agent(), &error, &Moment::present());
         let wanted = |what: &str| RuntimeError::SignIn {
             words: format!("{asked}; {what} (it offers: {offered})"),
         };

@@ -57,16 +57,15 @@ impl FinalText {
 
     /// The last message after the last tool call; all that was said after it, or at all, where that is blank.
     pub(super) fn finish(self) -> String {
-        let FinalText {
-            all,
-            since_tool,
-            last_message,
-            ..
-        } = self;
-        [last_message, since_tool]
+        self.said_last().to_owned()
+    }
+
+    /// The same, while more may come.
+    pub(super) fn said_last(&self) -> &str {
+        [&self.last_message, &self.since_tool]
             .into_iter()
             .find(|text| !text.trim().is_empty())
-            .unwrap_or(all)
+            .unwrap_or(&self.all)
     }
 }
 

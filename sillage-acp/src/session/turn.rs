@@ -13,6 +13,7 @@ use super::children;
 use super::silence::Silence;
 use super::text::FinalText;
 use crate::connection::{INTERNAL_ERROR, RpcError};
+use crate::zone::Moment;
 use crate::{classify, translate};
 
 /// What the agent is doing for us.
@@ -134,12 +135,20 @@ impl Actor {
                 if turn.system_error && turn.cancelled.is_none() && end.stop == StopReason::EndTurn {
                     return self.failed_silently(turn);
                 }
+                if turn.cancelled.is_none()
+                    && let Some(error) = self.told_as_answer(&turn, end.error, &end.stop)
+                {
+                    return SessionEventKind::Error {
+                        message: Some(message),
+                        error,
+                    };
+                }
                 end.stop
             }
             // Some agents answer a cancelled prompt with an error.
             Err(_) if turn.cancelled.is_some() => StopReason::Cancelled,
             Err(error) => {
-                let error = classify::rpc_error(self.agent(), &error, crate::runtime::now());
+                let error = classify::rpc_error(self.agent(), &error, &Moment::present());
                 return SessionEventKind::Error {
                     message: Some(message),
                     error,
@@ -182,8 +191,35 @@ impl Actor {
         };
         SessionEventKind::Error {
             message: Some(turn.message),
-            error: classify::rpc_error(self.agent(), &error, crate::runtime::now()),
+            error: classify::rpc_error(self.agent(), &error, &Moment::present()),
         }
+    }
+
+    /// The error of a turn that did not end as one that answers: the one that the agent puts beside it, or its message
+    /// where that is a provider's notice and nothing else. A turn that ends well says what it likes of limits (Q5).
+    fn told_as_answer(
+        &self,
+        turn: &Answering,
+        beside: Option<String>,
+        stop: &StopReason,
+    ) -> Option<RuntimeError> {
+        match stop {
+            StopReason::Refusal | StopReason::Other(_) => {}
+            StopReason::EndTurn
+            | StopReason::MaxTokens
+            | StopReason::MaxTurnRequests
+            | StopReason::Cancelled => return None,
+        }
+        let said = Moment::present();
+        let Some(message) = beside else {
+            return classify::notice(self.agent(), turn.text.said_last(), &said);
+        };
+        let error = RpcError {
+            code: INTERNAL_ERROR,
+            message,
+            data: None,
+        };
+        Some(classify::rpc_error(self.agent(), &error, &said))
     }
 
     /// When the agent's silence is to be looked at next.

@@ -8,6 +8,7 @@ mod checks;
 mod conflicts;
 mod git;
 mod groups;
+mod limits;
 mod live;
 mod permissions;
 mod plans;

@@ -1,0 +1,109 @@
+//! Limits of providers, as agents pass them on.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use sillage::core::limit_text;
+use sillage::core::run::{Event, WaitCause};
+use sillage::core::time::{Timestamp, Zone};
+
+use super::{Stage, eventually};
+
+fn stage(steps: &str) -> Stage {
+    let stage = Stage::without_repository(&format!("prompts:\n  - {{ times: always, steps: {steps} }}\n"));
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    stage
+}
+
+/// When the one agent of the stage begins to wait for its quota, and until when.
+#[track_caller]
+fn quota_wait(stage: &Stage) -> (Timestamp, Timestamp) {
+    let mut running = stage.start_run();
+    eventually("the agent waits", || {
+        let status = stage.start(&["status", "--json"]).wait();
+        status.code == 0 && status.json()["run"]["steps"][0]["state"] == "waiting"
+    });
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+    let log = stage.log();
+    let wait = log.facts.iter().find_map(|fact| {
+        if let Event::WaitStarted {
+            cause: WaitCause::Quota,
+            until,
+            ..
+        } = &fact.event
+        {
+            return Some((fact.at, *until));
+        }
+        None
+    });
+    wait.expect("a wait for a quota")
+}
+
+#[test]
+fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
+    for text in [
+        "You have hit your limit · resets 3:20pm (UTC)",
+        "limit reached, resets 3:30am (America/Sao_Paulo)",
+        "Claude AI usage limit reached|4102444800",
+    ] {
+        let stage = stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
+        let (at, until) = quota_wait(&stage);
+        assert_eq!(Some(until), limit_text::until(text, at, &Zone::utc()), "{text}");
+        assert_eq!(
+            stage.prompts("Alpha").len(),
+            1,
+            "nothing is sent meanwhile: {text}"
+        );
+    }
+    let stage = self::stage("[error: { code: -32603, message: \"Usage limit. Try again in ~100 min.\" }]");
+    let (at, until) = quota_wait(&stage);
+    let wait = until.since(at);
+    // From when it was said, which was a little before it was written down.
+    assert!(
+        wait <= Duration::from_secs(6000) && wait > Duration::from_secs(5900),
+        "{wait:?}"
+    );
+}
+
+#[test]
+fn q2_b8_a_limit_without_a_date_is_tried_again_every_fifteen_minutes() {
+    for text in [
+        "Usage limit reached, try again later.",
+        "Usage limit reached, resets 3:20pm (Mars/Olympus)",
+        "Claude AI usage limit reached|1789000000",
+    ] {
+        let stage = stage(&format!(
+            "[error: {{ code: 429, message: \"{text}\", data: {{ retryAfter: -5 }} }}]"
+        ));
+        let (at, until) = quota_wait(&stage);
+        assert_eq!(until.since(at), Duration::from_secs(15 * 60), "{text}");
+    }
+}
+
+#[test]
+fn q5_an_answer_that_talks_about_limits_is_an_answer() {
+    let stage = stage(
+        "[say: \"You've hit your limit · resets 3:20pm (UTC) is what the server says at 429: Too Many Requests. \", report: { summary: \"The rate limit resets at 3pm (UTC).\" }]",
+    );
+    stage.run().expect(0);
+    let log = stage.log();
+    assert_eq!(log.words(), [("alpha", "complete")]);
+    assert_eq!(log.count(|event| matches!(event, Event::WaitStarted { .. })), 0);
+}
+
+#[test]
+fn q5_a_notice_that_arrives_as_an_answer_with_an_error_stop_is_a_limit() {
+    let text = "You've hit your limit · resets 3:20pm (UTC)";
+    for steps in [
+        format!("[say: \"{text}\", stop: refusal]"),
+        format!("[say: \"{text}\", stop: error]"),
+        format!(
+            "[say: \"Something went wrong.\", answer: {{ stopReason: refusal, _meta: {{ error: {{ message: \"{text}\" }} }} }}]"
+        ),
+    ] {
+        let stage = stage(&steps);
+        let (at, until) = quota_wait(&stage);
+        assert_eq!(Some(until), limit_text::until(text, at, &Zone::utc()), "{steps}");
+    }
+}
