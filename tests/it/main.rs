@@ -8,5 +8,6 @@
 
 mod boundary;
 mod broken;
+mod budgets;
 mod engine;
 mod syncs;

@@ -147,6 +147,14 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
     if let Some(check) = &view.check {
         output.line(format_args!("check {}", visible(&check.to_string())))?;
     }
+    if let Some(budget) = &view.budget {
+        let tone = if budget.is_reached() {
+            Tone::Warning
+        } else {
+            Tone::Faint
+        };
+        output.line(output.paint(tone, format_args!("budget {budget}")))?;
+    }
     output.line(format_args!("{}", view.usage))?;
     let left = !view.over || read.story.run.can_resume();
     if !read.driven.contains(&view.run) && left {

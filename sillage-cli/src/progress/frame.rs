@@ -108,7 +108,8 @@ impl Frame {
     /// The lines of the picture, none wider than the terminal and fewer than it has.
     fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
         let view = RunView::of(run, now);
-        let besides = self.asked.len() + usize::from(view.check.is_some());
+        let besides =
+            self.asked.len() + usize::from(view.check.is_some()) + usize::from(view.budget.is_some());
         let room = size.height.saturating_sub(3 + besides).max(1);
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
@@ -126,6 +127,14 @@ impl Frame {
         }
         if let Some(check) = &view.check {
             lines.push(output.paint(Tone::Strong, fitting(&format!("check {check}"), size.width)));
+        }
+        if let Some(budget) = &view.budget {
+            let tone = if budget.is_reached() {
+                Tone::Warning
+            } else {
+                Tone::Faint
+            };
+            lines.push(output.paint(tone, fitting(&format!("budget {budget}"), size.width)));
         }
         let hidden = view.steps.len() - shown.steps.len();
         if hidden > 0 {

@@ -274,6 +274,3 @@ impl Step {
         !told && (self.report.is_some() || !self.worked.is_zero())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@
 
 mod agents;
 mod boxes;
+mod budgets;
 mod checks;
 mod conflicts;
 mod git;

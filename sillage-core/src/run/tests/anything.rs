@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::world::{Reply, World, plan, report, task};
 use crate::id::StepIndex;
-use crate::ports::runtime::{RuntimeError, StopReason};
+use crate::ports::runtime::{RuntimeError, StopReason, Usage};
 use crate::run::{
-    Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd, StepEnd,
+    Budget, BudgetMode, Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd,
+    StepEnd,
 };
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -18,6 +19,10 @@ struct Bad {
     conflicts: Vec<(u8, u8)>,
     /// Whether the task's check passes, where it has one.
     check: Option<bool>,
+    /// A ceiling of tokens and whether it is only told; each answer uses ten.
+    ceiling: Option<(u8, bool)>,
+    /// Whether the first failure keeps the rest from being begun.
+    fail_fast: bool,
     /// Of each agent: how it plans, where it is dynamic, and what its sub-agents answer in turn.
     groups: Vec<(u8, Vec<Vec<u8>>)>,
 }
@@ -59,14 +64,34 @@ fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
     let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
     let sub_agents = prop::collection::vec(prop::collection::vec(0u8..11, 0..4), SUB_AGENTS.len());
     let groups = prop::collection::vec((0u8..11, sub_agents), 8);
-    let bad = (conflicts, any::<Option<bool>>(), groups).prop_map(|(conflicts, check, groups)| Bad {
+    let ceiling = prop::option::of((1u8..80, any::<bool>()));
+    let bad = (
+        conflicts,
+        any::<Option<bool>>(),
+        groups,
+        ceiling,
+        prop::bool::weighted(0.2),
+    );
+    let bad = bad.prop_map(|(conflicts, check, groups, ceiling, fail_fast)| Bad {
         conflicts,
         check,
         groups,
+        ceiling,
+        fail_fast,
     });
     (peaceful(), bad).prop_map(|((mut definition, answers), bad)| {
         let task = std::sync::Arc::get_mut(&mut definition.task).unwrap();
         task.check = bad.check.map(|_| "make check".to_owned());
+        definition.policy.fail_fast = bad.fail_fast;
+        definition.policy.budget = bad.ceiling.map(|(tokens, audit)| Budget {
+            tokens: u64::from(tokens).try_into().ok(),
+            mode: if audit {
+                BudgetMode::Audit
+            } else {
+                BudgetMode::Enforce
+            },
+            ..Budget::default()
+        });
         for (name, (shape, _)) in NAMES.iter().zip(&bad.groups).take(definition.task.agents.len()) {
             if !plans(*shape).is_empty() {
                 definition = definition.with_dynamic(name);
@@ -106,6 +131,13 @@ fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> Wo
     for (name, (clashes, stubborn)) in NAMES.iter().zip(&bad.conflicts) {
         world.clashes.insert((*name).to_owned(), *clashes);
         world.stubborn.insert((*name).to_owned(), *stubborn);
+    }
+    for name in NAMES {
+        let usage = Usage {
+            output_tokens: Some(10),
+            ..Usage::default()
+        };
+        world.spends.insert(name.to_owned(), usage);
     }
     for (name, answers) in NAMES.iter().zip(answers) {
         world.script(name, answers.iter().map(|kind| reply(*kind)));
@@ -188,6 +220,26 @@ fn hold(run: &Run, world: &World) {
             work.is_none_or(|work| work.conflict.is_none()),
             "R17: no merge is left under way"
         );
+        let node = u32::try_from(position).unwrap();
+        let parents = run.graph().parents(node);
+        let lost = parents
+            .iter()
+            .any(|parent| !run.step(StepIndex(*parent)).unwrap().lets_follow());
+        assert!(
+            !lost || step.word() == "not_run",
+            "W18: nothing runs after what is lost"
+        );
+        let begins_nothing = matches!(step.end(), Some(StepEnd::OverBudget | StepEnd::FailedFast(_)));
+        assert!(
+            lost || step.word() != "not_run" || begins_nothing,
+            "W18: what nothing keeps from running runs"
+        );
+        if let Some(StepEnd::FailedFast(first)) = step.end() {
+            assert!(matches!(
+                run.step(*first).unwrap().end(),
+                Some(StepEnd::Failed(_))
+            ));
+        }
         assert!(step.plan_returns() <= 2, "W21: a plan goes back twice at most");
         let index = StepIndex(u32::try_from(position).unwrap());
         let planned = run.plan(index).map_or(0, |plan| plan.sub_agents.len());
@@ -201,17 +253,70 @@ fn hold(run: &Run, world: &World) {
             "W23: a group that lost a sub-agent is not complete"
         );
         if let Some(StepEnd::NotRun(because)) = step.end() {
-            let node = u32::try_from(position).unwrap();
             assert!(run.graph().ancestors(node).contains(&because.0));
             assert!(!run.step(*because).unwrap().lets_follow());
         }
     }
+    nothing_begins_that_is_not_to(run, world);
     let replayed = Run::replay(world.log.clone()).unwrap();
     assert_eq!(
         format!("{:?}", replayed.steps()),
         format!("{:?}", run.steps()),
         "replay equals live"
     );
+}
+
+/// Once an enforced ceiling is reached, or the first failure is to stop the rest, no session is opened any more.
+fn nothing_begins_that_is_not_to(run: &Run, world: &World) {
+    let mut held = false;
+    let mut reached = 0;
+    for fact in &world.log {
+        if let Event::BudgetReached {
+            mode, limit, used, ..
+        } = &fact.event
+        {
+            assert!(used >= limit);
+            reached += 1;
+            held |= *mode == BudgetMode::Enforce;
+        }
+        let failed = matches!(
+            &fact.event,
+            Event::StepFailing { .. }
+                | Event::StepEnded {
+                    end: StepEnd::Failed(_),
+                    ..
+                }
+        );
+        // A sub-agent that fails makes its group partial.
+        let of_the_task = fact
+            .event
+            .step()
+            .is_some_and(|step| run.coordinator_of(step).is_none());
+        held |= failed && of_the_task && run.definition().policy.fail_fast;
+        if let Event::SessionPlanned { step, .. } = &fact.event {
+            assert!(!held, "step {} begins", step.0);
+        }
+    }
+    assert!(reached <= 1, "once a ceiling");
+    // What the run says to have used is what its steps' sessions told.
+    let told = run
+        .steps()
+        .iter()
+        .filter_map(|step| step.usage().output_tokens)
+        .sum::<u64>();
+    if let Some(ceiling) = run.budget().and_then(|budget| budget.ceilings().next()) {
+        assert_eq!(run.used(ceiling, world.now), told);
+        let known = world
+            .spent
+            .values()
+            .filter_map(|usage| usage.output_tokens)
+            .sum::<u64>();
+        assert!(told <= known, "no session counts twice");
+        assert!(
+            told < ceiling.limit || reached == 1,
+            "a ceiling that is reached is told"
+        );
+    }
 }
 
 proptest! {

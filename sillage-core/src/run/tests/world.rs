@@ -13,8 +13,9 @@ use crate::ports::runtime::{
 };
 use crate::ports::workspace::{Committed, DiffStat, MergeBegun, MergeOutcome, Removal, Restarted, Worktree};
 use crate::run::{
-    AnsweredBy, CheckResult, Command, Effect, EffectKey, Event, Input, MessagePurpose, PermissionAnswer,
-    Phase, Recorded, Run, RunDefinition, RunPolicy, RunRepository, StraySeen,
+    AnsweredBy, BudgetChange, CeilingChange, CheckResult, Command, Effect, EffectKey, Event, Input,
+    MessagePurpose, PermissionAnswer, Phase, Recorded, Run, RunDefinition, RunPolicy, RunRepository,
+    StraySeen,
 };
 use crate::task::{
     AgentDefinition, AgentKind, AllowedPair, DelegatedField, FolderLists, Limits, Link, Port, SubAgentRules,
@@ -443,13 +444,15 @@ impl World {
         self.go_on(run)
     }
 
+    /// Resumes without ceilings: one that is reached would have it refused.
     pub(crate) fn resume(&mut self, mut run: Run) -> Run {
-        self.turn(
-            &mut run,
-            vec![Input::Command(Command::Resume {
-                budget: crate::run::BudgetChange::default(),
-            })],
-        );
+        let budget = BudgetChange {
+            tokens: CeilingChange::Lift,
+            cost: CeilingChange::Lift,
+            time: CeilingChange::Lift,
+            mode: None,
+        };
+        self.turn(&mut run, vec![Input::Command(Command::Resume { budget })]);
         self.go_on(run)
     }
 
