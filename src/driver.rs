@@ -96,7 +96,9 @@ impl Driver {
     async fn drive_to_end(&mut self, inputs: Vec<Input>) -> Result<RunEnd, EngineError> {
         self.turn(inputs).await?;
         // What the log left to be done, beyond what this turn changed.
-        let wanted: Vec<EffectKey> = self.run.outbox().iter().collect();
+        let mut wanted: Vec<EffectKey> = self.run.outbox().iter().collect();
+        // The same log begins the same things in the same order.
+        wanted.sort_unstable();
         self.begin_missing(wanted);
         loop {
             if let Some(end) = self.run.end() {
@@ -308,7 +310,8 @@ impl Driver {
                 task.abort();
             }
         }
-        let sessions: Vec<ClientSessionId> = self.run.sessions_to_leave().collect();
+        let mut sessions: Vec<ClientSessionId> = self.run.sessions_to_leave().collect();
+        sessions.sort_unstable();
         for session in sessions {
             let close = self.engine.runtime.close(session);
             match AssertUnwindSafe(close).catch_unwind().await {

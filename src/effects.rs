@@ -1,11 +1,11 @@
 //! Carrying out one effect: one call to an adapter, and the input that comes of it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join;
 use sillage_core::id::StepIndex;
+use sillage_core::ports::RunFiles;
 use sillage_core::ports::runtime::RuntimeError;
 use sillage_core::ports::workspace::Worktree;
 use sillage_core::run::{CheckoutWatch, Effect, EffectKey, Input, ReportFile, StraySeen};
@@ -44,7 +44,7 @@ pub(crate) async fn carry_out(
         (EffectKey::Open(_, session), Effect::Open(request)) => {
             let look = async {
                 if let Some(watch) = &watch {
-                    stray::begin(&**workspace, watch).await;
+                    stray::begin(&**workspace, &*engine.files, watch).await;
                 }
             };
             let (result, ()) = join(runtime.open(&request), look).await;
@@ -60,7 +60,7 @@ pub(crate) async fn carry_out(
             },
         ) => {
             if let Some(watch) = &watch {
-                stray::cut(watch);
+                stray::cut(&*engine.files, watch).await;
             }
             let result = match gone(engine, worktree).await {
                 // It is not asked for where it cannot go on: the step starts again in a worktree made anew.
@@ -81,7 +81,7 @@ pub(crate) async fn carry_out(
                 files: wanted,
             },
         ) => {
-            let sent = match files.write(wanted).await {
+            let sent = match files.write(&*engine.files, wanted).await {
                 Ok(()) => runtime.send(session, &message).await,
                 Err(error) => Err(error),
             };
@@ -116,7 +116,7 @@ pub(crate) async fn carry_out(
         (EffectKey::Commit(step), Effect::Commit { worktree, message }) => {
             let look = async {
                 match &watch {
-                    Some(watch) => stray::end(&**workspace, watch, &files.named, step).await,
+                    Some(watch) => stray::end(&**workspace, &*engine.files, watch, &files.named, step).await,
                     None => StraySeen::default(),
                 }
             };
@@ -235,12 +235,12 @@ struct Reports {
 impl Files {
     /// Returns once all of them are written, by this call or another. One that failed is tried again by the next who
     /// needs it.
-    async fn write(&self, files: Vec<ReportFile>) -> Result<(), RuntimeError> {
+    async fn write(&self, disk: &dyn RunFiles, files: Vec<ReportFile>) -> Result<(), RuntimeError> {
         for file in files {
             let step = file.step;
             let unwritten = self.reports().unwritten(step);
             if let Some(cell) = unwritten {
-                cell.get_or_try_init(|| write(file.path, file.content)).await?;
+                cell.get_or_try_init(|| write(disk, file)).await?;
                 self.reports().is_written(step);
             }
         }
@@ -265,27 +265,20 @@ impl Reports {
     }
 }
 
-async fn write(path: PathBuf, content: String) -> Result<(), RuntimeError> {
-    let unwritten = |path: &Path, why: &dyn std::fmt::Display| RuntimeError::Temporary {
-        words: format!("{}: {why}", path.display()),
+async fn write(disk: &dyn RunFiles, file: ReportFile) -> Result<(), RuntimeError> {
+    let written = disk.write(&file.path, file.content.into_bytes()).await;
+    written.map_err(|error| RuntimeError::Temporary {
+        words: format!("{}: {error}", file.path.display()),
         retry_after: None,
-    };
-    let shown = path.clone();
-    // One hand-over to the pool for both calls: it costs more than they do.
-    let written = tokio::task::spawn_blocking(move || {
-        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
-        std::fs::write(&path, content)
-    });
-    match written.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(unwritten(&shown, &error)),
-        Err(error) => Err(unwritten(&shown, &error)),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::files::DiskFiles;
 
     fn file(path: &Path, content: &str) -> ReportFile {
         ReportFile {
@@ -301,10 +294,16 @@ mod tests {
         let path = folder.path().join("step/report.json");
         let wanted = |content: &str| vec![file(&path, content)];
         let files = Files::default();
-        let (first, second) = tokio::join!(files.write(wanted("first")), files.write(wanted("second")));
+        let (first, second) = tokio::join!(
+            files.write(&DiskFiles, wanted("first")),
+            files.write(&DiskFiles, wanted("second"))
+        );
         assert_eq!((first, second), (Ok(()), Ok(())));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
-        Files::default().write(wanted("after a restart")).await.unwrap();
+        Files::default()
+            .write(&DiskFiles, wanted("after a restart"))
+            .await
+            .unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "after a restart");
     }
 
@@ -316,13 +315,13 @@ mod tests {
         let path = blocked.join("report.json");
         let files = Files::default();
         let wanted = || vec![file(&path, "whole")];
-        let failed = files.write(wanted()).await;
+        let failed = files.write(&DiskFiles, wanted()).await;
         assert!(
             matches!(failed, Err(RuntimeError::Temporary { .. })),
             "{failed:?}"
         );
         std::fs::remove_file(&blocked).unwrap();
-        files.write(wanted()).await.unwrap();
+        files.write(&DiskFiles, wanted()).await.unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole");
     }
 }

@@ -10,7 +10,7 @@ use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::runtime::AgentRuntime;
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::Workspace;
-use sillage_core::ports::{Clock, Ids};
+use sillage_core::ports::{Clock, Ids, RunFiles};
 use sillage_core::run::{
     BudgetChange, Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run,
     RunDefinition, RunEnd, codec,
@@ -21,6 +21,7 @@ use crate::clock::{RandomIds, SystemClock};
 use crate::driver::{self, Driver, Message};
 use crate::durable::DiskPatience;
 use crate::feed::{Feed, FeedReader};
+use crate::files::DiskFiles;
 
 /// Bytes of events read from the store at once.
 pub(crate) const PAGE: usize = 1 << 20;
@@ -34,6 +35,7 @@ pub struct Engine {
     pub(crate) runtime: Arc<dyn AgentRuntime>,
     pub(crate) workspace: Arc<dyn Workspace>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) files: Arc<dyn RunFiles>,
     ids: IdsSource,
     left: Arc<[LeftBehind]>,
     pub(crate) launcher: Arc<[OsString]>,
@@ -62,6 +64,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.engine.clock = clock;
+        self
+    }
+
+    /// Keeps the runs' own files in `files` instead of on the disk.
+    #[must_use]
+    pub fn files(mut self, files: Arc<dyn RunFiles>) -> Self {
+        self.engine.files = files;
         self
     }
 
@@ -166,6 +175,7 @@ impl Engine {
                 runtime,
                 workspace,
                 clock: Arc::new(SystemClock),
+                files: Arc::new(DiskFiles),
                 ids,
                 left: Arc::default(),
                 launcher: Arc::default(),

@@ -6,14 +6,13 @@
 //! what is found: a look that fails is a word in the program's own log.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sillage_core::id::StepIndex;
-use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{Checkout, WorkspaceError};
+use sillage_core::ports::{RunFiles, Workspace};
 use sillage_core::run::{CheckoutWatch, StraySeen};
 
 /// Most files that the tool calls of one step are remembered to name.
@@ -55,25 +54,26 @@ struct Kept {
 }
 
 /// Looks at the checkout before the agent is told anything.
-pub(crate) async fn begin(workspace: &dyn Workspace, watch: &CheckoutWatch) {
+pub(crate) async fn begin(workspace: &dyn Workspace, disk: &dyn RunFiles, watch: &CheckoutWatch) {
     let looked = workspace.checkout(&watch.repository, &[]).await;
     let kept = match looked {
         Ok(checkout) => Kept { checkout, cut: false },
         Err(error) => return not_looked(watch, &error),
     };
-    keep(watch, &kept);
+    keep(disk, watch, &kept).await;
 }
 
 /// Notes that the session was found again.
-pub(crate) fn cut(watch: &CheckoutWatch) {
-    if let Some(kept) = read(watch).filter(|kept| !kept.cut) {
-        keep(watch, &Kept { cut: true, ..kept });
+pub(crate) async fn cut(disk: &dyn RunFiles, watch: &CheckoutWatch) {
+    if let Some(kept) = read(disk, watch).await.filter(|kept| !kept.cut) {
+        keep(disk, watch, &Kept { cut: true, ..kept }).await;
     }
 }
 
 /// Looks again, and tells what changed since.
 pub(crate) async fn end(
     workspace: &dyn Workspace,
+    disk: &dyn RunFiles,
     watch: &CheckoutWatch,
     named: &Named,
     step: StepIndex,
@@ -81,7 +81,7 @@ pub(crate) async fn end(
     let Some(Kept {
         checkout: before,
         cut,
-    }) = read(watch)
+    }) = read(disk, watch).await
     else {
         return StraySeen::default();
     };
@@ -106,17 +106,15 @@ pub(crate) async fn end(
     }
 }
 
-fn read(watch: &CheckoutWatch) -> Option<Kept> {
-    serde_json::from_slice(&fs::read(&watch.file).ok()?).ok()
+async fn read(disk: &dyn RunFiles, watch: &CheckoutWatch) -> Option<Kept> {
+    serde_json::from_slice(&disk.read(&watch.file).await.ok()?).ok()
 }
 
-fn keep(watch: &CheckoutWatch, kept: &Kept) {
-    let written = serde_json::to_vec(kept)
-        .map_err(std::io::Error::from)
-        .and_then(|bytes| {
-            fs::create_dir_all(watch.file.parent().unwrap_or(&watch.file))?;
-            fs::write(&watch.file, bytes)
-        });
+async fn keep(disk: &dyn RunFiles, watch: &CheckoutWatch, kept: &Kept) {
+    let written = match serde_json::to_vec(kept) {
+        Ok(bytes) => disk.write(&watch.file, bytes).await,
+        Err(error) => Err(error.into()),
+    };
     if let Err(error) = written {
         tracing::warn!(file = %watch.file.display(), %error, "what the checkout was is not kept");
     }
@@ -131,6 +129,7 @@ mod tests {
     use sillage_testkit::workspace::MemoryWorkspace;
 
     use super::*;
+    use crate::files::DiskFiles;
 
     #[tokio::test]
     async fn g6_what_changed_is_told_with_what_was_named_and_whether_nobody_watched() {
@@ -143,10 +142,16 @@ mod tests {
             apart: vec![root.join("state")],
         };
         let (named, step) = (Named::default(), StepIndex(2));
-        assert_eq!(end(&workspace, &watch, &named, step).await, StraySeen::default());
+        assert_eq!(
+            end(&workspace, &DiskFiles, &watch, &named, step).await,
+            StraySeen::default()
+        );
         workspace.write(&root, "mine", "mine\n");
-        begin(&workspace, &watch).await;
-        assert_eq!(end(&workspace, &watch, &named, step).await, StraySeen::default());
+        begin(&workspace, &DiskFiles, &watch).await;
+        assert_eq!(
+            end(&workspace, &DiskFiles, &watch, &named, step).await,
+            StraySeen::default()
+        );
         workspace.write(&root, "mine", "written\n");
         workspace.write(&root, "new", "new\n");
         workspace.write(&root, "state/db", "ours\n");
@@ -157,9 +162,9 @@ mod tests {
             named: vec![PathBuf::from("new")],
             cut: false,
         };
-        assert_eq!(end(&workspace, &watch, &named, step).await, expected);
-        cut(&watch);
+        assert_eq!(end(&workspace, &DiskFiles, &watch, &named, step).await, expected);
+        cut(&DiskFiles, &watch).await;
         expected.cut = true;
-        assert_eq!(end(&workspace, &watch, &named, step).await, expected);
+        assert_eq!(end(&workspace, &DiskFiles, &watch, &named, step).await, expected);
     }
 }

@@ -6,6 +6,7 @@ pub mod model_server;
 pub mod real_agent;
 pub mod runtime_suite;
 pub mod scripted_runtime;
+pub mod simulator;
 pub mod store_suite;
 pub mod workspace;
 pub mod workspace_suite;

@@ -65,7 +65,10 @@ impl Run {
         self.stage = Stage::Stopping { since, forced };
         self.stop_check();
         self.keep_worktrees();
-        for step in self.live.values().copied().collect::<Vec<_>>() {
+        let mut live: Vec<StepIndex> = self.live.values().copied().collect();
+        // The same log asks for the same things in the same order.
+        live.sort_unstable();
+        for step in live {
             self.drop_answers(step);
             // It has a message to be cancelled.
             if self.steps[step.position()].is_answering() && self.steps[step.position()].phase == Phase::Ready

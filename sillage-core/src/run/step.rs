@@ -393,6 +393,12 @@ impl Step {
         }
     }
 
+    /// Whether its message goes out again under its own identifier, for it is not known to have arrived. If it did, its
+    /// answer, or what its agent asks, may come any time, and does not come again.
+    pub(super) fn sends_again(&self) -> bool {
+        self.next == Next::Send && matches!(self.phase, Phase::Waiting(_) | Phase::Ready)
+    }
+
     /// Whether what follows may run: it is complete or partial, and nothing stands in the way (W18).
     #[must_use]
     pub fn lets_follow(&self) -> bool {

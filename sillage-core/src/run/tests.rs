@@ -7,6 +7,7 @@ mod conflict;
 mod fan_in;
 mod groups;
 mod permissions;
+mod sending;
 pub(crate) mod world;
 
 use std::time::Duration;

@@ -20,7 +20,8 @@ impl Decision<'_> {
             open.any(|open| open.request.id == request.id)
         });
         // When the run stops, the cancel that is on its way answers it.
-        if !known && state.is_answering() && !self.is_stopping() {
+        let at_work = state.is_answering() || state.sends_again();
+        if !known && at_work && !self.is_stopping() {
             self.say(Event::PermissionAsked {
                 step,
                 session,

@@ -167,7 +167,7 @@ impl Decision<'_> {
         let untold = message.is_none() && state.phase == Phase::Prompted;
         if concerns && untold && self.left_unasked(step, error) {
             self.look_for_it_later(step, session, error);
-        } else if state.is_answering() && concerns {
+        } else if concerns && (state.is_answering() || (message.is_some() && state.sends_again())) {
             self.setback(step, error, false);
         } else if matches!(error, RuntimeError::Lost { .. })
             && state.is_kept_open()
@@ -284,7 +284,8 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
-        if !state.is_answering() || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
+        let expected = state.is_answering() || state.sends_again();
+        if !expected || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
             return;
         }
         self.say(Event::Answered {

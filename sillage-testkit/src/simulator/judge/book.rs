@@ -1,0 +1,55 @@
+//! What the judge notes of steps, sessions and messages, from the log alone.
+
+use std::sync::Arc;
+
+use sillage_core::id::{ClientSessionId, StepIndex};
+use sillage_core::ports::runtime::SessionRequest;
+use sillage_core::report::Outcome;
+use sillage_core::run::{MessagePurpose, StepEnd};
+
+/// A step.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StepBook {
+    /// How it ended, in this life.
+    pub(super) end: Option<StepEnd>,
+    /// Whether what follows it may run.
+    pub(super) lets_follow: bool,
+    pub(super) session: Option<ClientSessionId>,
+    /// Waits since the last answer.
+    pub(super) tries: u32,
+    /// Its accepted report, in this life: outcome, and whether blockers are in it.
+    pub(super) accepted: Option<(Outcome, bool)>,
+    /// Whether its work is to be merged: it was committed, and something was.
+    pub(super) to_merge: bool,
+    pub(super) merged: bool,
+    pub(super) conflicted: bool,
+}
+
+/// A session.
+#[derive(Debug, Clone)]
+pub(super) struct SessionBook {
+    pub(super) step: StepIndex,
+    pub(super) request: Arc<SessionRequest>,
+    /// Whether its step is through with it.
+    pub(super) over: bool,
+    /// Whether the runtime said that it is open.
+    pub(super) opened: bool,
+    /// Since it began, or since its last conflict.
+    pub(super) corrections: u32,
+    pub(super) conflicts: u32,
+    pub(super) missions: u32,
+    /// Times that its opening was asked for.
+    pub(super) openings: u32,
+    /// Waits and restarts since it was planned.
+    pub(super) excuses: u32,
+}
+
+/// A message.
+#[derive(Debug, Clone)]
+pub(super) struct MessageBook {
+    pub(super) session: ClientSessionId,
+    pub(super) purpose: MessagePurpose,
+    pub(super) text: String,
+    pub(super) answered: bool,
+    pub(super) sendings: u32,
+}

@@ -1,0 +1,498 @@
+//! What the judge expects of each fact.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
+use sillage_core::ports::runtime::{Answer, StopReason};
+use sillage_core::report::Report;
+use sillage_core::run::{Event, MessagePurpose, Phase, Recorded, Run, StepEnd, WaitCause};
+use sillage_core::time::Timestamp;
+
+use super::book::{MessageBook, SessionBook, StepBook};
+use super::{Judge, Promise};
+use crate::simulator::sessions::Session;
+use crate::workspace::MemoryWorkspace;
+
+type Sessions = BTreeMap<ClientSessionId, Session>;
+
+impl Judge {
+    /// A fact is in the log.
+    pub(crate) fn fact(
+        &mut self,
+        fact: &Recorded,
+        sessions: &Sessions,
+        workspace: &MemoryWorkspace,
+        _now: Timestamp,
+    ) {
+        self.expect(Promise::Order, fact.seq.0 == self.last + 1, || {
+            format!("event {} out of turn", fact.seq)
+        });
+        self.last = fact.seq.0;
+        let ended = self.ended;
+        let goes_on = matches!(fact.event, Event::ResumeAsked);
+        self.expect(Promise::Order, ended.is_none() || goes_on, || {
+            format!("{:?} follows the run's end", fact.event)
+        });
+        let before = fact.event.step().and_then(|step| self.phase_of(step));
+        self.note(fact, sessions);
+        self.fold(fact);
+        if let (Some(step), Some(Phase::Ready)) = (fact.event.step(), before) {
+            self.took_place(step);
+        }
+        if let Event::Merged { step, tip } = &fact.event {
+            self.merged(*step, tip, workspace);
+        }
+    }
+
+    fn phase_of(&self, step: StepIndex) -> Option<Phase> {
+        self.run.as_ref()?.step(step).map(|step| step.phase().clone())
+    }
+
+    fn fold(&mut self, fact: &Recorded) {
+        let folded = match &mut self.run {
+            Some(run) => run.apply(fact),
+            None => Run::start(fact.clone()).map(|run| self.run = Some(run)),
+        };
+        if let Err(error) = folded {
+            self.violated(Promise::Replays, || error.to_string());
+        }
+    }
+
+    /// A step took a place: the limits hold, counted over all steps anew.
+    fn took_place(&mut self, step: StepIndex) {
+        let Some(run) = &self.run else { return };
+        let takes = |index: usize| run.steps()[index].phase().holds_place();
+        if !takes(step.position()) {
+            return;
+        }
+        let model = |index: usize| {
+            let index = StepIndex(u32::try_from(index).unwrap_or(u32::MAX));
+            run.agent(index).model.clone()
+        };
+        let all: Vec<usize> = (0..run.steps().len()).filter(|index| takes(*index)).collect();
+        let mine = model(step.position());
+        let same = all.iter().filter(|index| model(**index) == mine).count();
+        let definition = run.definition();
+        let most = definition.parallel.get() as usize;
+        let most_of_model = definition
+            .task
+            .limits
+            .models
+            .get(&mine)
+            .map_or(usize::MAX, |most| most.get() as usize);
+        let count = all.len();
+        self.expect(Promise::Limits, count <= most, || {
+            format!("step {} starts: {count} of {most}", step.0)
+        });
+        self.expect(Promise::Limits, same <= most_of_model, || {
+            format!(
+                "step {} starts: {same} of {most_of_model} of model {mine}",
+                step.0
+            )
+        });
+    }
+
+    /// What must hold of the fact, by the judge's own books; then the books are brought up to date.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not named here is held to the promises about the whole state only"
+    )]
+    fn note(&mut self, fact: &Recorded, sessions: &Sessions) {
+        match &fact.event {
+            Event::RunCreated(definition) => {
+                self.steps = vec![StepBook::default(); definition.task.agents.len()];
+            }
+            Event::EngineStarted { .. } => self.engine_started(),
+            Event::StopAsked { .. } => self.stopping = true,
+            Event::ResumeAsked => self.resumed(),
+            Event::RunEnded { end } => {
+                self.ended = Some(*end);
+                self.stopped = false;
+            }
+            Event::WorktreePlanned { step, .. } => self.begins(*step, "a worktree"),
+            Event::SessionPlanned { step, request } => {
+                self.begins(*step, "a session");
+                self.session_planned(*step, request);
+            }
+            Event::SessionOpened { session, .. } | Event::SessionFound { session, .. } => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.opened = true;
+                }
+            }
+            Event::SessionLost { session, .. } => self.session_over(*session),
+            Event::MessagePlanned {
+                step,
+                session,
+                purpose,
+                message,
+            } => {
+                let id = message.client_message_id;
+                self.message_planned(*step, *session, *purpose, id, &message.text);
+            }
+            Event::Answered {
+                step,
+                message,
+                answer,
+            } => self.answered(*step, *message, answer, sessions),
+            Event::ReportAccepted { step, report } => self.accepted(*step, report, sessions),
+            Event::WaitStarted {
+                step,
+                cause,
+                until,
+                words,
+                ..
+            } => {
+                self.waits(*step, *cause, fact.at, *until, words);
+            }
+            Event::PermissionAsked { session, .. } => {
+                self.asked.push(fact.seq);
+                // Its message is named again when it goes on.
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.excuses += 1;
+                }
+            }
+            Event::StepFailing { step, .. } => {
+                if let Some(session) = self.steps[step.position()].session {
+                    self.session_over(session);
+                }
+            }
+            Event::WorkCommitted { step, work } => {
+                let book = &mut self.steps[step.position()];
+                book.to_merge = work.commits > 0;
+                book.merged = false;
+            }
+            Event::MergePlanned { .. } => {
+                let stopping = self.stopping;
+                self.expect(Promise::StopWins, !stopping, || {
+                    "a merge was planned after a stop".to_owned()
+                });
+            }
+            Event::MergeConflicted { step, .. } => self.steps[step.position()].conflicted = true,
+            Event::MergeAbandoned { .. }
+            | Event::Merged { .. }
+            | Event::StepStarted { .. }
+            | Event::WorktreeReady { .. }
+            | Event::WorktreeRestarted { .. }
+            | Event::SessionGone { .. }
+            | Event::SessionClosed { .. }
+            | Event::UsageCounted { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::PermissionSettled { .. }
+            | Event::ReportFound { .. }
+            | Event::ReportRefused { .. }
+            | Event::WaitEnded { .. }
+            | Event::ConflictReturned { .. }
+            | Event::MergeBegun { .. }
+            | Event::ConflictResolved { .. }
+            | Event::ConflictLeft { .. }
+            | Event::ConflictGivenUp { .. }
+            | Event::StrayWrites { .. }
+            | Event::WorktreeRemoved { .. }
+            | Event::WorktreeHeld { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckEnded { .. }
+            | Event::CheckCleared => {}
+            Event::StepEnded { step, end } => self.step_ended(*step, end),
+            _ => {}
+        }
+    }
+
+    fn engine_started(&mut self) {
+        for session in self.sessions.values_mut() {
+            session.excuses += 1;
+        }
+    }
+
+    fn resumed(&mut self) {
+        let over = self.ended.take().is_some();
+        self.expect(Promise::Order, over, || {
+            "a run that is under way was taken up as one that ended".to_owned()
+        });
+        self.stopping = false;
+        self.engine_started();
+        for book in &mut self.steps {
+            if book.lets_follow {
+                continue;
+            }
+            // What had not ended goes on where it was.
+            let Some(end) = book.end.take() else { continue };
+            let cancelled = end == StepEnd::Cancelled;
+            book.tries = 0;
+            book.accepted = None;
+            book.conflicted = false;
+            // A cancelled step's session is looked for again.
+            if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
+                session.over &= !(cancelled && session.opened);
+            }
+        }
+    }
+
+    /// Something new begins for a step.
+    fn begins(&mut self, step: StepIndex, what: &str) {
+        let stopping = self.stopping;
+        self.expect(Promise::StopWins, !stopping, || {
+            format!("{what} of step {} after a stop", step.0)
+        });
+        let over = self.steps[step.position()].end.is_some();
+        self.expect(Promise::EndsOnce, !over, || {
+            format!("{what} of step {}, which is over", step.0)
+        });
+        let parents: Vec<u32> = self
+            .run
+            .as_ref()
+            .map(|run| run.graph().parents(step.0).to_vec())
+            .unwrap_or_default();
+        for parent in parents {
+            let lets = self.steps[parent as usize].lets_follow;
+            self.expect(Promise::Parents, lets, || {
+                format!("{what} of step {} before step {parent} let it", step.0)
+            });
+        }
+    }
+
+    fn session_planned(
+        &mut self,
+        step: StepIndex,
+        request: &std::sync::Arc<sillage_core::ports::runtime::SessionRequest>,
+    ) {
+        let id = request.client_session_id;
+        let new = !self.sessions.contains_key(&id);
+        self.expect(Promise::OneStart, new, || {
+            format!("session {id} was planned twice")
+        });
+        let before = self.steps[step.position()].session;
+        let over = before
+            .and_then(|id| self.sessions.get(&id))
+            .is_none_or(|session| session.over);
+        self.expect(Promise::OneStart, over, || {
+            format!(
+                "session {id} was planned for step {}, whose session is not known to be lost",
+                step.0
+            )
+        });
+        self.steps[step.position()].session = Some(id);
+        let book = SessionBook {
+            step,
+            request: std::sync::Arc::clone(request),
+            over: false,
+            opened: false,
+            corrections: 0,
+            conflicts: 0,
+            missions: 0,
+            openings: 0,
+            excuses: 0,
+        };
+        self.sessions.insert(id, book);
+    }
+
+    fn session_over(&mut self, session: ClientSessionId) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.over = true;
+        }
+    }
+
+    fn message_planned(
+        &mut self,
+        step: StepIndex,
+        session: ClientSessionId,
+        purpose: MessagePurpose,
+        id: ClientMessageId,
+        text: &str,
+    ) {
+        let stopping = self.stopping;
+        self.expect(Promise::StopWins, !stopping, || {
+            format!("message {id} was planned after a stop")
+        });
+        let new = !self.messages.contains_key(&id);
+        self.expect(Promise::OneMessage, new, || {
+            format!("message {id} was planned twice")
+        });
+        let accepted = self.steps[step.position()].accepted.is_some();
+        let text = text.to_owned();
+        let book = MessageBook {
+            session,
+            purpose,
+            text,
+            answered: false,
+            sendings: 0,
+        };
+        self.messages.insert(id, book);
+        let Some(book) = self.sessions.get_mut(&session) else {
+            return self.violated(Promise::OneMessage, || {
+                format!("message {id} is for an unknown session")
+            });
+        };
+        match purpose {
+            MessagePurpose::Mission => book.missions += 1,
+            MessagePurpose::Correction => book.corrections += 1,
+            MessagePurpose::Conflict => {
+                book.conflicts += 1;
+                book.corrections = 0;
+                self.steps[step.position()].accepted = None;
+            }
+            _ => {}
+        }
+        let (missions, corrections, conflicts) = (book.missions, book.corrections, book.conflicts);
+        self.expect(Promise::OneMessage, missions <= 1, || {
+            format!("session {session} gets its mission again")
+        });
+        self.expect(Promise::Corrections, corrections <= 2, || {
+            format!("correction {corrections} in {session}")
+        });
+        self.expect(
+            Promise::Corrections,
+            !(accepted && purpose == MessagePurpose::Correction),
+            || format!("step {} is corrected after its report was accepted", step.0),
+        );
+        self.expect(Promise::Returns, conflicts <= 2, || {
+            format!("conflict {conflicts} in {session}")
+        });
+    }
+
+    /// Only what the world said in answer to that very message counts, and once.
+    fn answered(&mut self, step: StepIndex, id: ClientMessageId, answer: &Answer, sessions: &Sessions) {
+        self.steps[step.position()].tries = 0;
+        let Some(book) = self.messages.get_mut(&id) else {
+            return self.violated(Promise::OneMessage, || {
+                format!("an answer to message {id}, which was not planned")
+            });
+        };
+        let again = book.answered;
+        // What was cancelled may be told again once its session is found.
+        book.answered |= answer.stop != StopReason::Cancelled;
+        let session = book.session;
+        let received = sessions.get(&session).and_then(|session| session.message(id));
+        let said = received.is_some_and(|received| {
+            let given = received
+                .given
+                .as_ref()
+                .is_some_and(|given| given.text == answer.text);
+            given || received.replayed.as_ref() == Some(&answer.text)
+        });
+        let mine = self.steps[step.position()].session == Some(session);
+        self.expect(Promise::HonestTotals, said, || {
+            format!("nobody answered message {id} with `{}`", answer.text)
+        });
+        self.expect(Promise::HonestTotals, !again, || {
+            format!("message {id} is answered twice")
+        });
+        self.expect(Promise::HonestTotals, mine, || {
+            format!("message {id} is not of step {}'s session", step.0)
+        });
+    }
+
+    fn accepted(&mut self, step: StepIndex, report: &Report, sessions: &Sessions) {
+        let session = self.steps[step.position()].session;
+        let given = session.and_then(|id| sessions.get(&id)).is_some_and(|session| {
+            let reports = session
+                .received
+                .iter()
+                .filter_map(|received| received.given.as_ref()?.report.as_ref());
+            reports
+                .into_iter()
+                .any(|(summary, outcome)| *summary == report.summary && *outcome == report.outcome)
+        });
+        self.expect(Promise::HonestTotals, given, || {
+            format!(
+                "step {}'s session never gave the report `{}`",
+                step.0, report.summary
+            )
+        });
+        self.steps[step.position()].accepted = Some((report.outcome, !report.blockers.is_empty()));
+    }
+
+    /// R7: 30 s, doubled to 240 s, or what the provider asks for where that is more; R8: the date, or a while.
+    fn waits(&mut self, step: StepIndex, cause: WaitCause, at: Timestamp, until: Timestamp, words: &str) {
+        let book = &mut self.steps[step.position()];
+        book.tries += 1;
+        let tries = book.tries;
+        if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
+            session.excuses += 1;
+        }
+        let Some(run) = &self.run else { return };
+        let policy = run.definition().policy.clone();
+        let number = |before: &str, after: &str| {
+            let rest = words.split_once(before)?.1;
+            rest.strip_suffix(after)?.parse::<u64>().ok()
+        };
+        let waited = until.since(at);
+        let expected = match cause {
+            WaitCause::Backoff => {
+                let doubled = Duration::from_secs(30 << (tries - 1).min(3));
+                let asked = number("retry after ", " s").map(Duration::from_secs);
+                asked.map_or(doubled, |asked| asked.max(doubled))
+            }
+            WaitCause::Quota => {
+                let date = number("until ", "")
+                    .and_then(|at| i64::try_from(at).ok())
+                    .map(Timestamp);
+                let date = date.filter(|date| *date > at);
+                date.map_or(policy.gate_retry, |date| date.since(at))
+            }
+            WaitCause::SignIn => policy.gate_retry,
+        };
+        let expected = expected.min(Duration::from_secs(24 * 3600));
+        self.expect(Promise::Waits, waited == expected, || {
+            format!(
+                "wait {tries} of step {} for {}: {waited:?} instead of {expected:?}",
+                step.0,
+                cause.word()
+            )
+        });
+        let most = policy.attempts.map_or(u32::MAX, std::num::NonZeroU32::get);
+        self.expect(
+            Promise::Waits,
+            tries < most || cause != WaitCause::Backoff,
+            || {
+                format!(
+                    "wait {tries} of step {}: at most {most} tries are allowed",
+                    step.0
+                )
+            },
+        );
+    }
+
+    fn merged(&mut self, step: StepIndex, tip: &str, workspace: &MemoryWorkspace) {
+        let name = self
+            .run
+            .as_ref()
+            .map(|run| run.agent(step).id.clone())
+            .unwrap_or_default();
+        self.steps[step.position()].merged = true;
+        let there = workspace.content(tip, format!("work-{name}")).is_some();
+        self.expect(Promise::NoWorkLost, there, || {
+            format!("the work of {name} is not in {tip}")
+        });
+    }
+
+    fn step_ended(&mut self, step: StepIndex, end: &StepEnd) {
+        let book = &self.steps[step.position()];
+        let again = book.end.is_some();
+        let honest = match end {
+            StepEnd::Complete => matches!(book.accepted, Some((sillage_core::report::Outcome::Complete, _))),
+            StepEnd::Partial => book.accepted.is_some(),
+            StepEnd::Blocked => matches!(book.accepted, Some((sillage_core::report::Outcome::Blocked, _))),
+            StepEnd::Cancelled => self.stopping,
+            StepEnd::Failed(_) | StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_) => true,
+        };
+        let merged = *end != StepEnd::Complete || !book.to_merge || book.merged;
+        let blockers = book.accepted.is_some_and(|(_, blockers)| blockers);
+        let session = book.session;
+        self.expect(Promise::EndsOnce, !again, || {
+            format!("step {} ends again", step.0)
+        });
+        self.expect(Promise::HonestTotals, honest, || {
+            format!("step {} ends {end:?} without cause", step.0)
+        });
+        self.expect(Promise::NoWorkLost, merged, || {
+            format!("step {} is complete, its work is not merged", step.0)
+        });
+        let book = &mut self.steps[step.position()];
+        book.lets_follow = matches!(end, StepEnd::Complete | StepEnd::Partial) && !blockers;
+        book.end = Some(end.clone());
+        if let Some(session) = session {
+            self.session_over(session);
+        }
+    }
+}
