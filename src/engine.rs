@@ -1,8 +1,10 @@
 //! [`Engine`]: launches and resumes runs over a store, a runtime and a workspace.
 
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join;
 use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::runtime::AgentRuntime;
@@ -16,12 +18,13 @@ use sillage_core::run::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::{RandomIds, SystemClock};
-use crate::driver::{Driver, Message};
+use crate::driver::{self, Driver, Message};
+use crate::durable::DiskPatience;
 use crate::feed::{Feed, FeedReader};
 use crate::files::DiskFiles;
 
 /// Bytes of events read from the store at once.
-const PAGE: usize = 1 << 20;
+pub(crate) const PAGE: usize = 1 << 20;
 
 type IdsSource = Arc<dyn Fn() -> Box<dyn Ids> + Send + Sync>;
 
@@ -36,6 +39,7 @@ pub struct Engine {
     ids: IdsSource,
     left: Arc<[LeftBehind]>,
     pub(crate) launcher: Arc<[OsString]>,
+    pub(crate) disk_patience: DiskPatience,
 }
 
 impl std::fmt::Debug for Engine {
@@ -92,6 +96,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Waits for room where the disk is full, instead of stopping at once: sessions stay as they are, nothing is shown
+    /// or done that is not durable, and the run goes on by itself once there is room.
+    #[must_use]
+    pub fn disk_patience(mut self, patience: DiskPatience) -> Self {
+        self.engine.disk_patience = patience;
+        self
+    }
+
     /// The engine.
     #[must_use]
     pub fn build(self) -> Engine {
@@ -135,6 +147,17 @@ pub enum EngineError {
     /// The engine that drove the run is gone.
     #[error("the engine of run {0} is gone")]
     Gone(RunId),
+    /// Something that was at work for the run panicked. The engine stopped; what was acknowledged is kept: the run can
+    /// be resumed.
+    #[error("the program broke in run {run}, in {what}: {words}")]
+    Panicked {
+        /// The run.
+        run: RunId,
+        /// What was being done.
+        what: String,
+        /// The panic's words.
+        words: String,
+    },
 }
 
 impl Engine {
@@ -156,6 +179,7 @@ impl Engine {
                 ids,
                 left: Arc::default(),
                 launcher: Arc::default(),
+                disk_patience: DiskPatience::NONE,
             },
         }
     }
@@ -290,8 +314,13 @@ impl Engine {
             sender.clone(),
             receiver,
         );
+        let run = id.clone();
         tokio::spawn(async move {
-            let result = driver.drive(inputs).await;
+            let driven = AssertUnwindSafe(driver.drive(inputs)).catch_unwind().await;
+            let result = driven.unwrap_or_else(|panic| {
+                let (what, words) = ("its driver".to_owned(), driver::words(panic));
+                Err(EngineError::Panicked { run, what, words })
+            });
             outcome.send_replace(Some(result.map_err(Arc::new)));
         });
         RunHandle {

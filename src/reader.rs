@@ -114,7 +114,8 @@ impl From<EngineError> for ReadError {
             other @ (EngineError::Corrupt { .. }
             | EngineError::Codec { .. }
             | EngineError::Refused(_)
-            | EngineError::Gone(_)) => ReadError::Engine(other),
+            | EngineError::Gone(_)
+            | EngineError::Panicked { .. }) => ReadError::Engine(other),
         }
     }
 }

@@ -118,6 +118,7 @@ pub(crate) async fn see<E: std::fmt::Debug>(mut items: Followed<E>) -> Seen {
             FeedItem::Fact(fact) => seen.facts.push(fact.seq),
             FeedItem::Chatter { .. } => seen.chatter += 1,
             FeedItem::Missed(count) => seen.missed += count,
+            FeedItem::DiskFull { .. } | FeedItem::DiskHasRoom => {}
         }
     }
     seen

@@ -137,6 +137,8 @@ impl ControlClient {
                     Ok(FeedItem::Chatter { step, session, event })
                 }
                 Ok(Answer::Missed(count)) => Ok(FeedItem::Missed(count)),
+                Ok(Answer::DiskFull { words, until }) => Ok(FeedItem::DiskFull { words, until }),
+                Ok(Answer::DiskHasRoom) => Ok(FeedItem::DiskHasRoom),
                 Ok(other) => Err(unexpected(&other)),
                 Err(error) => Err(error),
             };
@@ -308,6 +310,8 @@ impl Answers {
             | Answer::Fact(_)
             | Answer::Chatter { .. }
             | Answer::Missed(_)
+            | Answer::DiskFull { .. }
+            | Answer::DiskHasRoom
             | Answer::Driven(_)
             | Answer::Heard(_)
             | Answer::StopAsked { .. }

@@ -69,6 +69,13 @@ pub(super) enum Answer {
     Driven(Vec<RunId>),
     /// Items that the reader was too slow for.
     Missed(u64),
+    /// The run waits for room on the disk.
+    DiskFull {
+        words: String,
+        until: Timestamp,
+    },
+    /// It waits no more.
+    DiskHasRoom,
     Heard(Vec<(StepIndex, Timestamp)>),
     /// Whether it had been asked before.
     StopAsked {

@@ -218,9 +218,10 @@ impl From<EngineError> for Cut {
             EngineError::NoSuchRun(run) => Failed::NoSuchRun(run),
             EngineError::Gone(run) => Failed::NotDriven(run),
             EngineError::Refused(refused) => Failed::Refused(refused.to_string()),
-            other @ (EngineError::Corrupt { .. } | EngineError::Codec { .. } | EngineError::Store(_)) => {
-                Failed::Other(in_words(&other))
-            }
+            other @ (EngineError::Corrupt { .. }
+            | EngineError::Codec { .. }
+            | EngineError::Store(_)
+            | EngineError::Panicked { .. }) => Failed::Other(in_words(&other)),
         })
     }
 }
@@ -355,6 +356,8 @@ async fn pass_on(items: Followed<EngineError>, client: &mut Client) -> Result<()
                 FeedItem::Fact(fact) => Answer::Fact(fact),
                 FeedItem::Chatter { step, session, event } => Answer::Chatter { step, session, event },
                 FeedItem::Missed(count) => Answer::Missed(count),
+                FeedItem::DiskFull { words, until } => Answer::DiskFull { words, until },
+                FeedItem::DiskHasRoom => Answer::DiskHasRoom,
             };
             client.send(&answer).await?;
         }

@@ -215,7 +215,6 @@ impl Judge {
             if book.lets_follow {
                 continue;
             }
-            // What had not ended goes on where it was.
             let Some(end) = book.end.take() else { continue };
             let cancelled = end == StepEnd::Cancelled;
             book.tries = 0;
@@ -331,7 +330,10 @@ impl Judge {
                 book.corrections = 0;
                 self.steps[step.position()].accepted = None;
             }
-            _ => {}
+            MessagePurpose::Continuation
+            | MessagePurpose::Plan
+            | MessagePurpose::PlanCorrection
+            | MessagePurpose::Synthesis => {}
         }
         let (missions, corrections, conflicts) = (book.missions, book.corrections, book.conflicts);
         self.expect(Promise::OneMessage, missions <= 1, || {
