@@ -3,19 +3,23 @@
 //! Inputs that are waiting make one turn: the machine decides and believes, the facts become durable as one batch,
 //! and only then is anything shown or done. Recovery is the same loop over a run read from its log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sillage_core::id::{ClientSessionId, Seq, StepIndex};
+use futures_util::FutureExt as _;
+use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
 use sillage_core::ports::Ids;
-use sillage_core::run::{ClockWatch, Command, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd};
+use sillage_core::run::{
+    ClockWatch, Command, Effect, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::accounts::Accounts;
 use crate::effects::{self, Files};
-use crate::engine::{Engine, EngineError, encode};
+use crate::engine::{Engine, EngineError};
 use crate::feed::Feed;
 use crate::pump::Pump;
 
@@ -37,16 +41,18 @@ pub(crate) enum Message {
     Command(Command, oneshot::Sender<Result<(), Refused>>),
     /// An effect was carried out, with what came of it.
     Done(EffectKey, Option<Input>),
+    /// What was at work for the run panicked: what it was, and its words.
+    Panicked(String, String),
 }
 
 /// Drives one run until it is over.
 pub(crate) struct Driver {
-    engine: Engine,
+    pub(crate) engine: Engine,
     ids: Box<dyn Ids>,
-    run: Run,
-    feed: Feed,
+    pub(crate) run: Run,
+    pub(crate) feed: Feed,
     sender: mpsc::UnboundedSender<Message>,
-    receiver: mpsc::UnboundedReceiver<Message>,
+    pub(crate) receiver: mpsc::UnboundedReceiver<Message>,
     /// Effects begun and still wanted; no task once it is carried out.
     begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
     pumps: HashMap<ClientSessionId, JoinHandle<()>>,
@@ -55,6 +61,10 @@ pub(crate) struct Driver {
     files: Arc<Files>,
     /// Whose commands are among the inputs of the turn.
     commanders: Vec<(Input, oneshot::Sender<Result<(), Refused>>)>,
+    /// Messages that were sent, as far as this engine knows.
+    sent: HashSet<ClientMessageId>,
+    /// What came while the disk was waited for.
+    pub(crate) held: Vec<Message>,
 }
 
 impl Driver {
@@ -79,6 +89,8 @@ impl Driver {
             clocks: ClockWatch::default(),
             files: Arc::default(),
             commanders: Vec::new(),
+            sent: HashSet::new(),
+            held: Vec::new(),
         }
     }
 
@@ -101,17 +113,20 @@ impl Driver {
             if let Some(end) = self.run.end() {
                 return Ok(end);
             }
-            let inputs = self.next_inputs().await;
+            let inputs = self.next_inputs().await?;
             self.turn(inputs).await?;
         }
     }
 
     /// Waits for news or for the run's deadline.
-    async fn next_inputs(&mut self) -> Vec<Input> {
-        let mut messages = Vec::new();
-        let due = self.run.deadline().map(|at| at.since(self.engine.clock.now()));
-        let sleep = due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
-        let _ = tokio::time::timeout(sleep, self.receiver.recv_many(&mut messages, MOST_INPUTS)).await;
+    async fn next_inputs(&mut self) -> Result<Vec<Input>, EngineError> {
+        let mut messages = std::mem::take(&mut self.held);
+        if messages.is_empty() {
+            let due = self.run.deadline().map(|at| at.since(self.engine.clock.now()));
+            let sleep = due.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+            let news = self.receiver.recv_many(&mut messages, MOST_INPUTS);
+            let _ = tokio::time::timeout(sleep, news).await;
+        }
         self.gather(&mut messages).await;
         let mut inputs = Vec::with_capacity(messages.len());
         for message in messages {
@@ -128,9 +143,14 @@ impl Driver {
                     }
                     inputs.extend(input);
                 }
+                // What it left half-changed cannot be known: nothing more is begun over it.
+                Message::Panicked(what, words) => {
+                    let run = self.run.id().clone();
+                    return Err(EngineError::Panicked { run, what, words });
+                }
             }
         }
-        inputs
+        Ok(inputs)
     }
 
     /// Takes what else belongs into the turn: one wait for the disk serves all of it.
@@ -179,16 +199,7 @@ impl Driver {
             self.obeyed();
             return Ok(());
         }
-        let first: Seq = turn.facts[0].seq;
-        let bytes = turn
-            .facts
-            .iter()
-            .map(|fact| encode(&run, fact))
-            .collect::<Result<Vec<_>, _>>()?;
-        self.engine
-            .store
-            .append(&run, first, bytes, &self.run.summary())
-            .await?;
+        self.append(&turn.facts).await?;
         self.obeyed();
         let mut gates_moved = false;
         for fact in turn.facts {
@@ -239,7 +250,14 @@ impl Driver {
             files: Arc::clone(&self.files),
             sender: self.sender.clone(),
         };
-        if let Some(earlier) = self.pumps.insert(session, tokio::spawn(pump.run())) {
+        let sender = self.sender.clone();
+        let listening = async move {
+            if let Err(panic) = AssertUnwindSafe(pump.run()).catch_unwind().await {
+                let what = format!("listening to session {session}");
+                let _ = sender.send(Message::Panicked(what, words(panic)));
+            }
+        };
+        if let Some(earlier) = self.pumps.insert(session, tokio::spawn(listening)) {
             earlier.abort();
         }
     }
@@ -276,15 +294,26 @@ impl Driver {
             let Some(effect) = self.run.effect(key) else {
                 continue;
             };
+            if let (EffectKey::Send(step, ..), Effect::Send { session, message, .. }) = (key, &effect)
+                && !self.sent.insert(message.client_message_id)
+            {
+                // The first try may have arrived although it failed, and been answered while the step waited: its
+                // runtime takes the second for the same and does not answer again, so what it said is heard again.
+                self.listen(step, *session);
+            }
             let mut watch = None;
             if let EffectKey::Open(step, _) | EffectKey::Find(step, _) | EffectKey::Commit(step) = key {
                 watch = self.run.checkout_watch(step);
             }
             let (engine, sender, files) = (self.engine.clone(), self.sender.clone(), Arc::clone(&self.files));
             let task = tokio::spawn(async move {
-                let input = effects::carry_out(&engine, &files, watch, key, effect).await;
+                let carried_out = effects::carry_out(&engine, &files, watch, key, effect);
+                let message = match AssertUnwindSafe(carried_out).catch_unwind().await {
+                    Ok(input) => Message::Done(key, input),
+                    Err(panic) => Message::Panicked(format!("{key:?}"), words(panic)),
+                };
                 // The driver is gone: whoever takes the run up does it again.
-                let _ = sender.send(Message::Done(key, input));
+                let _ = sender.send(message);
             });
             self.begun.insert(key, Some(task));
         }
@@ -304,10 +333,29 @@ impl Driver {
         let mut sessions: Vec<ClientSessionId> = self.run.sessions_to_leave().collect();
         sessions.sort_unstable();
         for session in sessions {
-            if let Err(error) = self.engine.runtime.close(session).await {
-                tracing::warn!(run = %self.run.id(), %session, %error, "session not closed");
+            let close = self.engine.runtime.close(session);
+            match AssertUnwindSafe(close).catch_unwind().await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(run = %self.run.id(), %session, %error, "session not closed");
+                }
+                Err(panic) => {
+                    let words = words(panic);
+                    tracing::error!(run = %self.run.id(), %session, words, "session not closed");
+                }
             }
         }
+    }
+}
+
+/// What a panic says.
+pub(crate) fn words(panic: Box<dyn std::any::Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(words) => *words,
+        Err(panic) => panic
+            .downcast_ref::<&str>()
+            .map_or("it said nothing", |words| words)
+            .to_owned(),
     }
 }
 
@@ -320,7 +368,9 @@ fn can_wait(run: &Run, news: &[Message]) -> bool {
             Message::Done(_, None) | Message::Input(Input::UsageCounted { .. }) => {}
             // What a session says while it is being closed.
             Message::Input(Input::Failed { session, .. }) if !run.is_live(*session) => {}
-            Message::Input(_) | Message::Command(..) | Message::Done(_, Some(_)) => return false,
+            Message::Input(_) | Message::Command(..) | Message::Done(_, Some(_)) | Message::Panicked(..) => {
+                return false;
+            }
         }
     }
     run.outbox().len() > closed

@@ -1,8 +1,10 @@
 //! [`Engine`]: launches and resumes runs over a store, a runtime and a workspace.
 
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join;
 use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::runtime::AgentRuntime;
@@ -11,17 +13,18 @@ use sillage_core::ports::workspace::Workspace;
 use sillage_core::ports::{Clock, Ids, RunFiles};
 use sillage_core::run::{
     BudgetChange, Command, CorruptLog, Input, LeftBehind, PermissionAnswer, Recorded, Refused, Run,
-    RunDefinition, RunEnd, codec,
+    RunDefinition, RunEnd, Taken, codec,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::{RandomIds, SystemClock};
-use crate::driver::{Driver, Message};
+use crate::driver::{self, Driver, Message};
+use crate::durable::DiskPatience;
 use crate::feed::{Feed, FeedReader};
 use crate::files::DiskFiles;
 
 /// Bytes of events read from the store at once.
-const PAGE: usize = 1 << 20;
+pub(crate) const PAGE: usize = 1 << 20;
 
 type IdsSource = Arc<dyn Fn() -> Box<dyn Ids> + Send + Sync>;
 
@@ -36,6 +39,7 @@ pub struct Engine {
     ids: IdsSource,
     left: Arc<[LeftBehind]>,
     pub(crate) launcher: Arc<[OsString]>,
+    pub(crate) disk_patience: DiskPatience,
 }
 
 impl std::fmt::Debug for Engine {
@@ -92,6 +96,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Waits for room where the disk is full, instead of stopping at once: sessions stay as they are, nothing is shown
+    /// or done that is not durable, and the run goes on by itself once there is room.
+    #[must_use]
+    pub fn disk_patience(mut self, patience: DiskPatience) -> Self {
+        self.engine.disk_patience = patience;
+        self
+    }
+
     /// The engine.
     #[must_use]
     pub fn build(self) -> Engine {
@@ -135,6 +147,17 @@ pub enum EngineError {
     /// The engine that drove the run is gone.
     #[error("the engine of run {0} is gone")]
     Gone(RunId),
+    /// Something that was at work for the run panicked. The engine stopped; what was acknowledged is kept: the run can
+    /// be resumed.
+    #[error("the program broke in run {run}, in {what}: {words}")]
+    Panicked {
+        /// The run.
+        run: RunId,
+        /// What was being done.
+        what: String,
+        /// The panic's words.
+        words: String,
+    },
 }
 
 impl Engine {
@@ -156,6 +179,7 @@ impl Engine {
                 ids,
                 left: Arc::default(),
                 launcher: Arc::default(),
+                disk_patience: DiskPatience::NONE,
             },
         }
     }
@@ -169,11 +193,17 @@ impl Engine {
     /// Outside a tokio runtime.
     pub async fn launch(&self, definition: RunDefinition) -> Result<RunHandle, EngineError> {
         let id = definition.run.clone();
-        let launch = Run::launch(self.clock.now(), definition);
-        let bytes = encode(&id, &launch)?;
-        let run = Run::start(launch).map_err(|source| EngineError::Corrupt { run: id, source })?;
+        self.begin(id, vec![Run::launch(self.clock.now(), definition)])
+            .await
+    }
+
+    /// Makes the first facts of a run durable, and drives it from there.
+    async fn begin(&self, id: RunId, facts: Vec<Recorded>) -> Result<RunHandle, EngineError> {
+        let bytes = facts.iter().map(|fact| encode(&id, fact));
+        let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+        let run = Run::replay(facts).map_err(|source| EngineError::Corrupt { run: id, source })?;
         self.store
-            .append(run.id(), Seq::FIRST, vec![bytes], &run.summary())
+            .append(run.id(), Seq::FIRST, bytes, &run.summary())
             .await?;
         Ok(self.drive(run, Vec::new()))
     }
@@ -202,14 +232,7 @@ impl Engine {
         let run = self.load(id).await?;
         let mut inputs = match run.end() {
             Some(_) => vec![Input::Command(Command::Resume { budget })],
-            None => {
-                let mut left = self.left.to_vec();
-                left.retain(|one| run.step_of(one.session).is_some());
-                vec![Input::EngineStarted {
-                    pid: std::process::id(),
-                    left,
-                }]
-            }
+            None => vec![self.started(&run)],
         };
         // Refusals are told here rather than by the driver.
         for input in &inputs {
@@ -219,6 +242,55 @@ impl Engine {
             inputs.push(Input::Command(Command::ChangeBudget(budget)));
         }
         Ok(self.drive(run, inputs))
+    }
+
+    /// Takes up a run to do what a person commands of one of its steps ([`Command::Retry`], [`Command::Redo`],
+    /// [`Command::Skip`]): one that an earlier engine left under way goes on besides; of one that is over, only that
+    /// step and what follows it, and what a stop had left before its beginning.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchRun`], [`EngineError::Refused`] when the command makes no sense, or when the log cannot be
+    /// read.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn take_up(&self, id: &RunId, command: Command) -> Result<RunHandle, EngineError> {
+        let run = self.load(id).await?;
+        let command = Input::Command(command);
+        run.decide(self.clock.now(), &mut *(self.ids)(), &command)?;
+        let inputs = match run.end() {
+            Some(_) => vec![command],
+            None => vec![self.started(&run), command],
+        };
+        Ok(self.drive(run, inputs))
+    }
+
+    /// Launches a run in which steps are taken from the run `from` (R13). Its launch is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] when the launch could not be kept: nothing was started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub async fn relaunch(
+        &self,
+        definition: RunDefinition,
+        from: &RunId,
+        taken: Vec<Taken>,
+    ) -> Result<RunHandle, EngineError> {
+        let id = definition.run.clone();
+        self.begin(id, Run::relaunch(self.clock.now(), definition, from, taken))
+            .await
+    }
+
+    /// News that this engine takes up a run that another left under way.
+    fn started(&self, run: &Run) -> Input {
+        let mut left = self.left.to_vec();
+        left.retain(|one| run.step_of(one.session).is_some());
+        Input::EngineStarted {
+            pid: std::process::id(),
+            left,
+        }
     }
 
     /// A run as its log tells it, without taking it up.
@@ -242,8 +314,13 @@ impl Engine {
             sender.clone(),
             receiver,
         );
+        let run = id.clone();
         tokio::spawn(async move {
-            let result = driver.drive(inputs).await;
+            let driven = AssertUnwindSafe(driver.drive(inputs)).catch_unwind().await;
+            let result = driven.unwrap_or_else(|panic| {
+                let (what, words) = ("its driver".to_owned(), driver::words(panic));
+                Err(EngineError::Panicked { run, what, words })
+            });
             outcome.send_replace(Some(result.map_err(Arc::new)));
         });
         RunHandle {
@@ -354,7 +431,12 @@ impl RunHandle {
         self.command(Command::TryAccount { account }).await
     }
 
-    async fn command(&self, command: Command) -> Result<(), EngineError> {
+    /// Commands the run; what follows is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] when the command makes no sense in the run's state; [`EngineError::Gone`] when the run
+    /// is over.
+    pub async fn command(&self, command: Command) -> Result<(), EngineError> {
         let gone = || EngineError::Gone(self.run.clone());
         let (commander, obeyed) = oneshot::channel();
         let message = Message::Command(command, commander);

@@ -27,6 +27,15 @@ pub enum FeedItem {
         /// What it was.
         event: Arc<SessionEvent>,
     },
+    /// Nothing can be written: the disk is full. The run waits for room, and goes on by itself.
+    DiskFull {
+        /// The store's words.
+        words: String,
+        /// When its engine stops if there is no room by then.
+        until: Timestamp,
+    },
+    /// There is room again, and all that had waited is written.
+    DiskHasRoom,
     /// The reader was too slow and this many items are gone: facts are in the store.
     Missed(u64),
 }
@@ -50,6 +59,12 @@ impl Feed {
         // Nobody reads: nothing to tell.
         if self.sender.receiver_count() > 0 {
             let _ = self.sender.send(FeedItem::Fact(Arc::new(fact)));
+        }
+    }
+
+    pub(crate) fn tell(&self, item: FeedItem) {
+        if self.sender.receiver_count() > 0 {
+            let _ = self.sender.send(item);
         }
     }
 

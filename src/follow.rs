@@ -146,7 +146,9 @@ impl Follower {
                 self.stage = Stage::Reading;
                 Some(FeedItem::Missed(count))
             }
-            Some(chatter @ FeedItem::Chatter { .. }) => Some(chatter),
+            Some(other @ (FeedItem::Chatter { .. } | FeedItem::DiskFull { .. } | FeedItem::DiskHasRoom)) => {
+                Some(other)
+            }
             None => {
                 self.stage = Stage::Rest;
                 None

@@ -153,6 +153,7 @@ pub async fn prepare(
         worktrees,
         parallel,
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
+        relaunch_of: None,
         policy: RunPolicy {
             permissions: request.permissions,
             closed,
@@ -228,6 +229,18 @@ fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
         .take(MAX_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The task of a file as it is now. Models and efforts are not checked.
+///
+/// # Errors
+/// [`LaunchError::Unreadable`], [`LaunchError::Faulty`].
+pub fn read_task_file(file: &Path) -> Result<Task, LaunchError> {
+    let bytes = read_bounded(file).map_err(|source| LaunchError::Unreadable {
+        path: file.to_path_buf(),
+        source,
+    })?;
+    read_task(file, &bytes, None)
 }
 
 fn read_task(file: &Path, bytes: &[u8], offers: Option<&[ModelOffer]>) -> Result<Task, LaunchError> {

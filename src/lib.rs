@@ -14,6 +14,7 @@ mod check;
 mod clock;
 mod control;
 mod driver;
+mod durable;
 mod effects;
 mod engine;
 mod feed;
@@ -23,6 +24,8 @@ mod launch;
 pub mod project;
 mod pump;
 mod reader;
+mod relaunch;
+mod restore;
 mod stray;
 #[cfg(all(test, feature = "store"))]
 mod world;
@@ -32,12 +35,15 @@ pub use active::ActiveRuns;
 pub use agents::{BadAgent, agent_commands, check_sandboxes, pool_agents, pool_limits};
 pub use clock::{RandomIds, SystemClock, new_run_id};
 pub use control::{ControlClient, ControlError, ControlServer};
+pub use durable::DiskPatience;
 pub use engine::{Engine, EngineBuilder, EngineError, RunHandle};
 pub use feed::{Feed, FeedItem, FeedReader};
 pub use files::DiskFiles;
 pub use follow::{Followed, follow};
-pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare};
+pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare, read_task_file};
 pub use reader::{ReadError, Reader, StopAsked};
+pub use relaunch::{RelaunchError, Relaunched, prepare_relaunch};
+pub use restore::ExecutedText;
 
 #[cfg(feature = "acp")]
 pub use sillage_acp as acp;

@@ -11,7 +11,9 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, StoreError, Which};
-use sillage_core::run::{AccountView, PermissionAnswer, PermissionView, Recorded, Run, RunDefinition};
+use sillage_core::run::{
+    AccountView, PermissionAnswer, PermissionView, Recorded, Run, RunDefinition, StepCommand,
+};
 use sillage_core::time::Timestamp;
 #[cfg(feature = "store")]
 use sillage_store::{Options, SledStore};
@@ -21,6 +23,7 @@ use crate::engine::EngineError;
 #[cfg(feature = "store")]
 use crate::feed::FeedItem;
 use crate::follow::{Followed, follow, read_all, read_launch};
+use crate::restore::{ExecutedText, executed_text};
 
 /// How long a process that has just taken the store may take to listen, or one that is ending to let go of it.
 #[cfg(feature = "store")]
@@ -113,7 +116,8 @@ impl From<EngineError> for ReadError {
             other @ (EngineError::Corrupt { .. }
             | EngineError::Codec { .. }
             | EngineError::Refused(_)
-            | EngineError::Gone(_)) => ReadError::Engine(other),
+            | EngineError::Gone(_)
+            | EngineError::Panicked { .. }) => ReadError::Engine(other),
         }
     }
 }
@@ -324,6 +328,30 @@ impl Reader {
     pub async fn try_account(&self, run: &RunId, account: &str) -> Result<(), ReadError> {
         match &self.source {
             Source::Control(client) => client.try_account(run, account).await,
+            Source::Store(_) => Err(self.not_driven(run).await?),
+        }
+    }
+
+    /// The text that a run executed, byte for byte; none where the run was of no file, or the store has the text no
+    /// more. With `renew` it is made the task's newest version (R14).
+    ///
+    /// # Errors
+    /// [`ReadError::NoSuchRun`], and when the store cannot be used.
+    pub async fn executed_text(&self, run: &RunId, renew: bool) -> Result<Option<ExecutedText>, ReadError> {
+        match &self.source {
+            Source::Store(store) => Ok(executed_text(&**store, run, renew).await?),
+            Source::Control(client) => client.executed(run, renew).await,
+        }
+    }
+
+    /// Commands a step of a run that is driven; what follows is durable when this returns (W18).
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when the command makes no sense; [`ReadError::NoSuchRun`]; [`ReadError::Over`];
+    /// [`ReadError::NotDriven`], as always while this process holds the store by this reader.
+    pub async fn command(&self, run: &RunId, step: StepIndex, command: StepCommand) -> Result<(), ReadError> {
+        match &self.source {
+            Source::Control(client) => client.command(run, step, command).await,
             Source::Store(_) => Err(self.not_driven(run).await?),
         }
     }

@@ -82,6 +82,7 @@ pub(crate) fn definition(run: &str, agents: u32) -> RunDefinition {
         parallel: NonZeroU32::MIN.saturating_add(1),
         accounts: Default::default(),
         files: PathBuf::from("/nowhere"),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }
@@ -117,6 +118,7 @@ pub(crate) async fn see<E: std::fmt::Debug>(mut items: Followed<E>) -> Seen {
             FeedItem::Fact(fact) => seen.facts.push(fact.seq),
             FeedItem::Chatter { .. } => seen.chatter += 1,
             FeedItem::Missed(count) => seen.missed += count,
+            FeedItem::DiskFull { .. } | FeedItem::DiskHasRoom => {}
         }
     }
     seen

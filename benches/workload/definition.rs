@@ -53,6 +53,7 @@ pub(crate) fn definition(name: &str, parents: &[Vec<u32>], parallel: u32, files:
         parallel: NonZeroU32::new(parallel).unwrap(),
         accounts: Default::default(),
         files: files.to_path_buf(),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }

@@ -13,7 +13,7 @@ use sillage::core::ports::{AgentRuntime, Store, Workspace};
 use sillage::core::settings::Settings;
 use sillage::store::SledStore;
 use sillage::workspace::GitWorkspace;
-use sillage::{Engine, agent_commands};
+use sillage::{DiskPatience, Engine, agent_commands};
 
 use crate::arguments::Global;
 use crate::failure::{Failure, Kind, with_causes};
@@ -65,6 +65,7 @@ impl Adapters {
         Engine::builder(store, runtime, Arc::clone(&self.workspace))
             .left_behind(left_behind::for_journals(&self.left))
             .launcher(self.launcher.clone())
+            .disk_patience(DiskPatience::LONG)
             .build()
     }
 }

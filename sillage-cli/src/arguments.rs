@@ -69,6 +69,16 @@ pub(crate) enum Command {
     Stop(commands::stop::Stop),
     /// List the provider accounts that runs wait for, or have one used again.
     Accounts(commands::accounts::Accounts),
+    /// Have an agent's step tried again, and what follows it.
+    Retry(commands::by_hand::Retry),
+    /// Go on without an agent's step.
+    Skip(commands::by_hand::Skip),
+    /// Launch a task again from one agent on, with what is upstream of it taken from an earlier run.
+    Relaunch(commands::relaunch::Relaunch),
+    /// Tell what changed in a task since a run executed it, or between two runs.
+    Diff(commands::diff::Diff),
+    /// Write the definition that a run executed back to its task's file.
+    Restore(commands::restore::Restore),
     /// List what agents ask a person for, and answer.
     Permissions(commands::permissions::Permissions),
     /// Tell every message that agents were sent, byte for byte, and what they answered.

@@ -2,10 +2,12 @@
 
 pub(crate) mod accounts;
 pub(crate) mod agents;
+pub(crate) mod by_hand;
 pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod exchanges;
 pub(crate) mod follow;
 pub(crate) mod init;
@@ -14,7 +16,9 @@ pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod processes;
 pub(crate) mod recap;
+pub(crate) mod relaunch;
 pub(crate) mod report;
+pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -44,6 +48,11 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Follow(follow) => follow::run(&follow, global, output),
         Command::Stop(stop) => stop::run(&stop, global, output),
         Command::Accounts(accounts) => accounts::run(&accounts, global, output),
+        Command::Retry(arguments) => by_hand::retry(&arguments, global, output),
+        Command::Skip(arguments) => by_hand::skip(&arguments, global, output),
+        Command::Relaunch(arguments) => relaunch::run(&arguments, global, output),
+        Command::Diff(arguments) => diff::run(&arguments, global, output),
+        Command::Restore(arguments) => restore::run(&arguments, global, output),
         Command::Permissions(permissions) => permissions::run(&permissions, global, output),
         Command::Exchanges(exchanges) => exchanges::run(&exchanges, global, output),
         Command::Journal(journal) => journal::run(&journal, global, output),

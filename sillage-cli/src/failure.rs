@@ -176,6 +176,9 @@ impl From<&EngineError> for Failure {
                 None => of(Kind::Usage),
             },
             EngineError::Gone(_) => of(Kind::Defect),
+            EngineError::Panicked { .. } => {
+                of(Kind::Defect).hint("nothing that was done is lost; `sillage resume` goes on with it")
+            }
             EngineError::Store(_) => {
                 of(Kind::Store).hint("nothing that was done is lost; `sillage resume` goes on with it")
             }

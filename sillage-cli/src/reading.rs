@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use sillage::core::id::{RunId, Seq};
+use sillage::core::fault::nearest;
+use sillage::core::id::{RunId, Seq, StepIndex};
+use sillage::core::plain;
 use sillage::core::ports::store::RunSummary;
 use sillage::core::run::{Recorded, Run};
 use sillage::core::time::Timestamp;
@@ -12,6 +14,7 @@ use sillage::{EngineError, ReadError, Reader};
 use crate::arguments::Global;
 use crate::drive;
 use crate::failure::{Failure, Kind, with_causes};
+use crate::terminal::visible;
 
 /// The run that a command is about.
 #[derive(Debug, Args)]
@@ -76,6 +79,23 @@ impl Story {
             .map(|(step, at)| (run.step_name(step).to_owned(), at))
             .collect();
         Ok(Story { run, log, heard })
+    }
+}
+
+/// The step that a person names by its agent.
+///
+/// # Errors
+/// When there is none; names the nearest, and all.
+pub(crate) fn step_named(run: &Run, name: &str) -> Result<StepIndex, Failure> {
+    let names: Vec<&str> = run.step_names().collect();
+    match run.step_named(name) {
+        Some(step) => Ok(step),
+        None => {
+            let near = nearest(name, names.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+            let words = format!("run {} has no agent `{}`{near}", run.id(), visible(name));
+            Err(Failure::new(Kind::Usage, words).hint(format_args!("its agents are {}", plain::list(&names))))
+        }
     }
 }
 

@@ -119,6 +119,10 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::BudgetChanged { .. }
         | Event::BudgetReached { .. }
         | Event::RunEnded { .. }
+        | Event::RetryAsked { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepOutdated { .. }
+        | Event::StepTaken { .. }
         | Event::StepStarted { .. }
         | Event::WorktreePlanned { .. }
         | Event::WorktreeReady { .. }
@@ -168,6 +172,10 @@ fn kind(event: &Event) -> &'static str {
         Event::BudgetChanged { .. } => "budget_changed",
         Event::BudgetReached { .. } => "budget_reached",
         Event::RunEnded { .. } => "run_ended",
+        Event::RetryAsked { .. } => "retry_asked",
+        Event::StepSkipped { .. } => "step_skipped",
+        Event::StepOutdated { .. } => "step_outdated",
+        Event::StepTaken { .. } => "step_taken",
         Event::StepStarted { .. } => "step_started",
         Event::WorktreePlanned { .. } => "worktree_planned",
         Event::WorktreeReady { .. } => "worktree_ready",
@@ -222,6 +230,7 @@ fn kind(event: &Event) -> &'static str {
 fn severity(event: &Event) -> Severity {
     match event {
         Event::RunCreated(_)
+        | Event::StepTaken { .. }
         | Event::StepStarted { .. }
         | Event::WorktreePlanned { .. }
         | Event::WorktreeReady { .. }
@@ -250,6 +259,9 @@ fn severity(event: &Event) -> Severity {
         Event::EngineStarted { .. }
         | Event::StopAsked { .. }
         | Event::ResumeAsked
+        | Event::RetryAsked { .. }
+        | Event::StepSkipped { .. }
+        | Event::StepOutdated { .. }
         | Event::BudgetChanged { .. }
         | Event::BudgetReached {
             mode: BudgetMode::Audit,
@@ -301,6 +313,7 @@ fn severity(event: &Event) -> Severity {
             StepEnd::Partial
             | StepEnd::Cancelled
             | StepEnd::NotRun(_)
+            | StepEnd::Skipped
             | StepEnd::OverBudget
             | StepEnd::FailedFast(_) => Severity::Notice,
             StepEnd::Blocked | StepEnd::Failed(_) => Severity::Error,

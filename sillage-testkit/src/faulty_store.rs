@@ -18,6 +18,8 @@ pub enum Fault {
     After,
     /// The disk is full; nothing is written.
     Full,
+    /// All is written, and the disk is told to be full all the same.
+    FullAfter,
     /// Only this many of the events are written. No good store does this; whoever reads must notice or cope.
     Torn(usize),
 }
@@ -81,7 +83,7 @@ impl<S: Store> FaultyStore<S> {
 fn error(fault: Fault) -> StoreError {
     let path = PathBuf::from("a faulty store");
     match fault {
-        Fault::Full => StoreError::Full { path },
+        Fault::Full | Fault::FullAfter => StoreError::Full { path },
         Fault::Before | Fault::After | Fault::Torn(_) => StoreError::Io {
             path,
             why: "input/output error, as was asked for".to_owned(),
@@ -106,7 +108,7 @@ impl<S: Store> Store for FaultyStore<S> {
         };
         match fault {
             Fault::Before | Fault::Full => {}
-            Fault::After => self.inner.append(run, expected, events, summary).await?,
+            Fault::After | Fault::FullAfter => self.inner.append(run, expected, events, summary).await?,
             Fault::Torn(whole) => {
                 events.truncate(whole);
                 self.inner.append(run, expected, events, summary).await?;
@@ -139,7 +141,7 @@ impl<S: Store> Store for FaultyStore<S> {
         match self.count() {
             None => self.inner.put(kind, name, expected, body).await,
             Some(fault @ (Fault::Before | Fault::Full | Fault::Torn(_))) => Err(error(fault)),
-            Some(fault @ Fault::After) => {
+            Some(fault @ (Fault::After | Fault::FullAfter)) => {
                 self.inner.put(kind, name, expected, body).await?;
                 Err(error(fault))
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Which};
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -18,6 +18,7 @@ use super::wire::{Reached, read_line};
 use crate::feed::FeedItem;
 use crate::follow::Followed;
 use crate::reader::{ReadError, StopAsked};
+use crate::restore::ExecutedText;
 
 /// Asks the process that holds the store of a data folder. Each call is a connection of its own.
 #[derive(Debug, Clone)]
@@ -136,6 +137,8 @@ impl ControlClient {
                     Ok(FeedItem::Chatter { step, session, event })
                 }
                 Ok(Answer::Missed(count)) => Ok(FeedItem::Missed(count)),
+                Ok(Answer::DiskFull { words, until }) => Ok(FeedItem::DiskFull { words, until }),
+                Ok(Answer::DiskHasRoom) => Ok(FeedItem::DiskHasRoom),
                 Ok(other) => Err(unexpected(&other)),
                 Err(error) => Err(error),
             };
@@ -199,6 +202,35 @@ impl ControlClient {
         let (run, account) = (run.clone(), account.to_owned());
         let told = self.only(&Request::TryAccount { run, account }).await?;
         if told == Answer::AccountTried {
+            Ok(())
+        } else {
+            Err(unexpected(&told))
+        }
+    }
+
+    /// The text that a run executed; none where the store has it no more.
+    ///
+    /// # Errors
+    /// [`ReadError::NoSuchRun`].
+    pub async fn executed(&self, run: &RunId, renew: bool) -> Result<Option<ExecutedText>, ReadError> {
+        let run = run.clone();
+        let answer = self.only(&Request::Executed { run, renew }).await?;
+        if let Answer::Executed(text) = answer {
+            Ok(text)
+        } else {
+            Err(unexpected(&answer))
+        }
+    }
+
+    /// Commands a step of a run; what follows is durable when this returns.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`] when the command makes no sense; [`ReadError::NoSuchRun`], [`ReadError::Over`],
+    /// [`ReadError::NotDriven`].
+    pub async fn command(&self, run: &RunId, step: StepIndex, command: StepCommand) -> Result<(), ReadError> {
+        let run = run.clone();
+        let told = self.only(&Request::Step { run, step, command }).await?;
+        if told == Answer::Taken {
             Ok(())
         } else {
             Err(unexpected(&told))
@@ -292,11 +324,15 @@ impl Answers {
             | Answer::Fact(_)
             | Answer::Chatter { .. }
             | Answer::Missed(_)
+            | Answer::DiskFull { .. }
+            | Answer::DiskHasRoom
             | Answer::Driven(_)
             | Answer::Heard(_)
             | Answer::StopAsked { .. }
             | Answer::PermissionAnswered
             | Answer::AccountTried
+            | Answer::Taken
+            | Answer::Executed(_)
             | Answer::Chunk(_)) => Ok(Some(part)),
         }
     }

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::runtime::SessionEvent;
 use sillage_core::ports::store::RunSummary;
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 
 use std::sync::Arc;
+
+use crate::restore::ExecutedText;
 
 /// Longest request in bytes.
 pub(super) const LONGEST_REQUEST: usize = 4 << 10;
@@ -35,6 +37,14 @@ pub(super) enum Request {
     Heard { run: RunId },
     /// Asks a run to stop: [`Answer::StopAsked`].
     Stop { run: RunId },
+    /// Commands a step: [`Answer::Taken`] once what follows is durable.
+    Step {
+        run: RunId,
+        step: StepIndex,
+        command: StepCommand,
+    },
+    /// The text that a run executed, made its task's newest version if `renew`: [`Answer::Executed`].
+    Executed { run: RunId, renew: bool },
     /// Answers a permission request: [`Answer::PermissionAnswered`] once the answer is durable.
     AnswerPermission {
         run: RunId,
@@ -61,6 +71,13 @@ pub(super) enum Answer {
     Driven(Vec<RunId>),
     /// Items that the reader was too slow for.
     Missed(u64),
+    /// The run waits for room on the disk.
+    DiskFull {
+        words: String,
+        until: Timestamp,
+    },
+    /// It waits no more.
+    DiskHasRoom,
     Heard(Vec<(StepIndex, Timestamp)>),
     /// Whether it had been asked before.
     StopAsked {
@@ -68,6 +85,8 @@ pub(super) enum Answer {
     },
     PermissionAnswered,
     AccountTried,
+    Taken,
+    Executed(Option<ExecutedText>),
     Chunk(String),
     /// Nothing follows.
     End,

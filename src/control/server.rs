@@ -22,6 +22,7 @@ use crate::active::ActiveRuns;
 use crate::engine::{EngineError, RunHandle};
 use crate::feed::FeedItem;
 use crate::follow::{Followed, follow, read_launch, read_page};
+use crate::restore::executed_text;
 
 /// Connections at once; more are closed as they come.
 const MOST_CLIENTS: usize = 64;
@@ -217,9 +218,10 @@ impl From<EngineError> for Cut {
             EngineError::NoSuchRun(run) => Failed::NoSuchRun(run),
             EngineError::Gone(run) => Failed::NotDriven(run),
             EngineError::Refused(refused) => Failed::Refused(refused.to_string()),
-            other @ (EngineError::Corrupt { .. } | EngineError::Codec { .. } | EngineError::Store(_)) => {
-                Failed::Other(in_words(&other))
-            }
+            other @ (EngineError::Corrupt { .. }
+            | EngineError::Codec { .. }
+            | EngineError::Store(_)
+            | EngineError::Panicked { .. }) => Failed::Other(in_words(&other)),
         })
     }
 }
@@ -273,6 +275,14 @@ impl Source {
                 Ok(client.send(&Answer::Heard(heard.unwrap_or_default())).await?)
             }
             Request::Stop { run } => self.stop(&run, client).await,
+            Request::Step { run, step, command } => {
+                self.driven(&run).await?.command(command.on(step)).await?;
+                Ok(client.send(&Answer::Taken).await?)
+            }
+            Request::Executed { run, renew } => {
+                let text = executed_text(&*self.store, &run, renew).await?;
+                Ok(client.send(&Answer::Executed(text)).await?)
+            }
             Request::AnswerPermission { run, asked, answer } => {
                 self.driven(&run).await?.answer_permission(asked, answer).await?;
                 Ok(client.send(&Answer::PermissionAnswered).await?)
@@ -350,6 +360,8 @@ async fn pass_on(items: Followed<EngineError>, client: &mut Client) -> Result<()
                 FeedItem::Fact(fact) => Answer::Fact(fact),
                 FeedItem::Chatter { step, session, event } => Answer::Chatter { step, session, event },
                 FeedItem::Missed(count) => Answer::Missed(count),
+                FeedItem::DiskFull { words, until } => Answer::DiskFull { words, until },
+                FeedItem::DiskHasRoom => Answer::DiskHasRoom,
             };
             client.send(&answer).await?;
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, Which};
-use sillage_core::run::{PermissionAnswer, Recorded};
+use sillage_core::run::{PermissionAnswer, Recorded, StepCommand};
 use sillage_core::time::Timestamp;
 
 use super::ControlError;
 use crate::active::ActiveRuns;
 use crate::follow::Followed;
 use crate::reader::{ReadError, StopAsked};
+use crate::restore::ExecutedText;
 
 /// Would listen on the control socket.
 #[derive(Debug)]
@@ -92,6 +93,10 @@ impl ControlClient {
         answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
         /// Uses a provider account again.
         try_account(run: &RunId, account: &str) -> ();
+        /// The text that a run executed.
+        executed(run: &RunId, renew: bool) -> Option<ExecutedText>;
+        /// Commands a step.
+        command(run: &RunId, step: StepIndex, command: StepCommand) -> ();
         /// A session's transcript.
         transcript(run: &RunId, session: ClientSessionId) -> String;
     }

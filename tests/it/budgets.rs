@@ -54,6 +54,7 @@ fn definition(files: &std::path::Path) -> RunDefinition {
         parallel: NonZeroU32::MIN,
         accounts: BTreeMap::new(),
         files: files.to_path_buf(),
+        relaunch_of: None,
         policy: RunPolicy {
             budget: Some(Budget {
                 time: Some(Duration::from_secs(100)),

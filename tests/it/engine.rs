@@ -29,9 +29,9 @@ agents:
 links: [ a -> b, a -> c, a -> d, b -> e, c -> e, d -> e ]
 ";
 
-const REPORT: &str = r#"{"outcome": "complete", "summary": "done"}"#;
+pub(crate) const REPORT: &str = r#"{"outcome": "complete", "summary": "done"}"#;
 
-fn definition(files: &std::path::Path) -> RunDefinition {
+pub(crate) fn definition(files: &std::path::Path) -> RunDefinition {
     RunDefinition {
         run: RunId::new("r1").unwrap(),
         task: Arc::new(task::read(TASK, Format::Either, None).unwrap()),
@@ -45,23 +45,24 @@ fn definition(files: &std::path::Path) -> RunDefinition {
         parallel: NonZeroU32::new(2).unwrap(),
         accounts: BTreeMap::new(),
         files: files.to_path_buf(),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }
 
 /// Answers every mission; the first report of `b` is wrong once.
-fn runtime() -> ScriptedRuntime {
+pub(crate) fn runtime() -> ScriptedRuntime {
     ScriptedRuntime::new(|asked| {
         let wrong = asked.turn == 0 && asked.message.text.contains("Left.");
         Reply::text(if wrong { "no report" } else { REPORT })
     })
 }
 
-fn engine(store: Arc<dyn Store>, runtime: &ScriptedRuntime) -> Engine {
+pub(crate) fn engine(store: Arc<dyn Store>, runtime: &ScriptedRuntime) -> Engine {
     Engine::builder(store, Arc::new(runtime.clone()), Arc::new(NoWorkspace)).build()
 }
 
-async fn log(store: &dyn Store) -> Vec<Recorded> {
+pub(crate) async fn log(store: &dyn Store) -> Vec<Recorded> {
     let events = store
         .read(&RunId::new("r1").unwrap(), Seq::FIRST, usize::MAX)
         .await

@@ -8,6 +8,8 @@ const TABLE: &str = "docs/faults.md";
 
 /// The cases that block a release, by group.
 const MUST_BE_HELD: &[(char, &[u32])] = &[
+    ('A', &[1, 2, 3, 4, 5, 10]),
+    ('B', &[1, 2, 3, 4, 5, 6, 12]),
     ('C', &[1, 2, 4, 5, 6, 7, 8, 9, 14]),
     ('E', &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]),
     ('F', &[1, 2, 3, 6, 7, 8, 9]),
@@ -98,5 +100,5 @@ fn a_fault_without_a_test_is_caught() {
     let found = breaches(text, &sources);
     assert_eq!(found[0], "C2: no test a/b.rs::gone");
     assert_eq!(found[1], "C4: neither a test nor a reason");
-    assert_eq!(found[2], "C6 is not in the table");
+    assert!(found.contains(&"C6 is not in the table".to_owned()));
 }

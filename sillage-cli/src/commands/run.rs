@@ -107,7 +107,11 @@ pub(crate) async fn launch(
     drive::to_its_end(adapters, handle, None, output).await
 }
 
-fn tell(definition: &RunDefinition, warnings: &[String], output: &mut Output) -> Result<(), Failure> {
+pub(super) fn tell(
+    definition: &RunDefinition,
+    warnings: &[String],
+    output: &mut Output,
+) -> Result<(), Failure> {
     let title = output.paint(Tone::Strong, visible(&definition.task.title));
     let agents = definition.task.agents.len();
     let s = if agents == 1 { "" } else { "s" };

@@ -12,6 +12,7 @@ use sillage::core::run::RunView;
 use sillage::core::time::{Timestamp, human};
 use sillage::{Reader, SystemClock};
 
+use super::relaunch;
 use crate::arguments::Global;
 use crate::drive;
 use crate::exit::Exit;
@@ -116,6 +117,7 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
         "{title}\nrun {} is {state}, launched {ago} ago",
         view.run
     ))?;
+    relaunch::told(read.story.run.definition(), output)?;
     for line in view.graph_lines() {
         output.line(format_args!("  {}", visible(&line)))?;
     }

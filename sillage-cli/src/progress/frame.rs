@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::output::{Output, Tone};
 use crate::progress::heard::Heard;
 use crate::progress::last_heard;
+use crate::progress::lines::{DISK_HAS_ROOM, disk_full};
 use crate::terminal::Size;
 
 /// Bytes that are kept of what an agent says: enough for its last line.
@@ -63,6 +64,8 @@ impl Frame {
                 let agent = self.agents.entry(*step).or_default();
                 agent.listen(&event.kind);
             }
+            FeedItem::DiskFull { words, .. } => self.staying.push(disk_full(words)),
+            FeedItem::DiskHasRoom => self.staying.push(DISK_HAS_ROOM.to_owned()),
             FeedItem::Missed(_) | _ => {}
         }
     }

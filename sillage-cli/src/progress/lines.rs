@@ -14,7 +14,8 @@ use crate::failure::{Failure, Kind};
 use crate::output::{Output, Tone};
 use crate::progress::last_heard;
 
-/// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter`, `last_heard` or `missed`.
+/// A line for a program. `event` names what happened: an event of the run in `snake_case`, `chatter`, `last_heard`, `missed`,
+/// `disk_full` or `disk_has_room`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
@@ -49,7 +50,25 @@ enum Line<'a> {
         run: &'a str,
         count: u64,
     },
+    DiskFull {
+        event: &'static str,
+        run: &'a str,
+        words: &'a str,
+        until: Timestamp,
+    },
+    DiskHasRoom {
+        event: &'static str,
+        run: &'a str,
+    },
 }
+
+/// What a person is told where nothing can be written.
+pub(super) fn disk_full(words: &str) -> String {
+    format!("the run waits for room and goes on by itself: {words}")
+}
+
+/// What a person is told when the run goes on.
+pub(super) const DISK_HAS_ROOM: &str = "there is room again: the run goes on";
 
 /// Tells an item: a line for a person where it is worth one, a line for a program in any case. `run` is where the
 /// item leaves it.
@@ -88,6 +107,22 @@ pub(super) fn tell(run: &Run, item: &FeedItem, output: &mut Output) -> Result<()
                 run: run.id().as_str(),
                 count: *count,
             })?;
+        }
+        FeedItem::DiskFull { words, until } => {
+            output.json(&Line::DiskFull {
+                event: "disk_full",
+                run: run.id().as_str(),
+                words,
+                until: *until,
+            })?;
+            output.line(disk_full(words))?;
+        }
+        FeedItem::DiskHasRoom => {
+            output.json(&Line::DiskHasRoom {
+                event: "disk_has_room",
+                run: run.id().as_str(),
+            })?;
+            output.line(DISK_HAS_ROOM)?;
         }
         _ => {}
     }

@@ -110,6 +110,7 @@ fn definition(run: &str, data: &Path) -> RunDefinition {
         parallel: NonZeroU32::MIN,
         accounts: std::collections::BTreeMap::new(),
         files: data.join("runs").join(run),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }

@@ -1,7 +1,7 @@
 //! What a fact says to a person.
 
 use super::{failed_checks, waits};
-use crate::id::{Seq, StepIndex};
+use crate::id::{RunId, Seq, StepIndex};
 use crate::plain;
 use crate::plan::Plan;
 use crate::ports::runtime::{Answer, OpenedSession, PermissionRequest, StopReason};
@@ -9,7 +9,7 @@ use crate::ports::workspace::Committed;
 use crate::report::Report;
 use crate::run::{
     AnsweredBy, Budget, BudgetMode, Ceiling, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run,
-    RunDefinition, Spent, StepEnd, StrayWrite,
+    RunDefinition, Spent, StepEnd, StrayWrite, TakenWork,
 };
 
 /// The fact in one sentence, on one line.
@@ -30,6 +30,15 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             "the stop is forced: sessions are closed without waiting".to_owned()
         }
         Event::ResumeAsked => "a resume was asked for: what did not succeed is done again".to_owned(),
+        Event::RetryAsked { .. } => {
+            "a person asked for it to be tried again at once; what follows it and ran without that is done again"
+                .to_owned()
+        }
+        Event::StepSkipped { .. } => "a person skipped it: what follows runs without its report".to_owned(),
+        Event::StepOutdated { by, .. } => {
+            format!("is taken up again from its start, for {} is", agent(run, *by))
+        }
+        Event::StepTaken { from, report, work, .. } => taken(from, report, work.as_ref()),
         Event::BudgetChanged { budget: Some(budget) } => {
             format!("its ceilings were changed: {}", ceilings(budget))
         }
@@ -402,6 +411,16 @@ fn accepted(report: &Report) -> String {
     said
 }
 
+fn taken(from: &RunId, report: &Report, work: Option<&TakenWork>) -> String {
+    let work = work.map_or_else(String::new, |work| {
+        format!(", with commit {} of branch {}", work.committed.tip, work.branch)
+    });
+    format!(
+        "its report is taken from run {from}: {}{work}",
+        report.outcome.word()
+    )
+}
+
 fn committed(work: &Committed) -> String {
     match work.commits {
         0 => "left nothing to commit".to_owned(),
@@ -424,6 +443,7 @@ fn ended(run: &Run, step: StepIndex, end: &StepEnd) -> String {
         StepEnd::Blocked => format!("blocked{}", held_up(run, step)),
         StepEnd::Failed(failure) => format!("failed, {}{}", reason(failure), held_up(run, step)),
         StepEnd::Cancelled => "cancelled; it can be resumed".to_owned(),
+        StepEnd::Skipped => "not run, for it was skipped".to_owned(),
         StepEnd::NotRun(because) => format!("not run, because of {}", agent(run, *because)),
         StepEnd::OverBudget => "not run, because a ceiling of the run is reached".to_owned(),
         StepEnd::FailedFast(first) => {

@@ -3,6 +3,7 @@
 //! Texts that people and agents wrote stand in fences longer than any run of backticks in them, and reports as JSON
 //! without line breaks in its texts: nothing in them can pass for a heading or for the form at the end.
 
+mod by_hand;
 mod conflict;
 mod fenced;
 mod synthesis;
@@ -49,6 +50,24 @@ pub struct MessageParts<'a> {
     pub time_left: Option<Duration>,
     /// What it must answer with.
     pub form: Form<'a>,
+}
+
+/// What people asked of steps, and the agent has to know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByHand<'a> {
+    /// Agents linked to it that were skipped: there is no report of theirs.
+    pub skipped: &'a [&'a str],
+    /// The try before this one, where the agent does its mission again.
+    pub earlier: Option<Earlier<'a>>,
+}
+
+/// An earlier try of the same agent in the same run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Earlier<'a> {
+    /// The agent upstream whose work is another now; none: a person asked for it.
+    pub because: Option<&'a str>,
+    /// The commit of that try, where it is part of what the agent starts from.
+    pub merged: Option<&'a str>,
 }
 
 /// What an agent must answer with.
@@ -103,6 +122,12 @@ pub struct PortLink<'a> {
 /// Composes the message. The same parts always give the same text, byte for byte.
 #[must_use]
 pub fn compose(parts: &MessageParts<'_>) -> String {
+    compose_with(parts, &ByHand::default())
+}
+
+/// The same, with what people asked of the agent and of those before it.
+#[must_use]
+pub fn compose_with(parts: &MessageParts<'_>, by_hand: &ByHand<'_>) -> String {
     let mut text = String::with_capacity(capacity(parts));
     introduction(&mut text, parts);
     let synthesis = match parts.form {
@@ -117,6 +142,7 @@ pub fn compose(parts: &MessageParts<'_>) -> String {
         deliverable(&mut text, wanted);
     }
     folders(&mut text, parts);
+    by_hand::push(&mut text, by_hand);
     // The reports from within the group and those from before it share what there is.
     let budget = match synthesis {
         Some(_) if !parts.upstream.is_empty() => parts.reports_budget / 2,

@@ -44,6 +44,7 @@ fn result(run: &Run, now: Timestamp) -> RunResult {
         base_commit: repository.map(|r| r.base.clone()),
         folder: definition.step_folder.clone(),
         check: CheckView::of(run),
+        relaunch_of: definition.relaunch_of.clone(),
         budget: BudgetView::of(run, now),
     }
 }
@@ -61,6 +62,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
             | StepEnd::Blocked
             | StepEnd::Cancelled
             | StepEnd::NotRun(_)
+            | StepEnd::Skipped
             | StepEnd::OverBudget
             | StepEnd::FailedFast(_),
         )
@@ -81,6 +83,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
             Some(_) => run.partial_upstream(index),
             None => Vec::new(),
         },
+        taken_from: step.hand().and_then(|hand| hand.taken.clone()),
         waiting_for: run.waiting_for(index),
         corrections: step.corrections(),
         plan_returns: step.plan_returns(),

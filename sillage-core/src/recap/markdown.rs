@@ -75,6 +75,12 @@ fn result(page: &mut String, recap: &Recap) {
         bullet(page, &escaped(&format!("Budget {budget}")));
     }
     bullet(page, &format!("Run {}", code(result.run.as_str())));
+    if let Some(relaunch) = &result.relaunch_of {
+        bullet(page, &capital(&escaped(&relaunch.to_string())));
+        for change in &relaunch.changes {
+            add(page, &format!("  - {}", escaped(change)));
+        }
+    }
     bullet(page, &capital(&escaped(&spent(&recap.totals))));
     add(page, "");
 }

@@ -12,7 +12,9 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{AccountView, BudgetView, CheckView, Failure, NotRun, Run, Spent, StrayWrite, WaitingFor};
+use crate::run::{
+    AccountView, BudgetView, CheckView, Failure, NotRun, RelaunchOf, Run, Spent, StrayWrite, WaitingFor,
+};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -56,6 +58,9 @@ pub struct RunResult {
     pub folder: PathBuf,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
+    /// The earlier run of which it is a relaunch, and what changed since (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
     /// Its ceilings and what is used of them; none: it has none.
     pub budget: Option<BudgetView>,
 }
@@ -86,6 +91,9 @@ pub struct StepRecap {
     pub not_run: Option<NotRun>,
     /// The agents right upstream of which it had part of the work only.
     pub partial_upstream: Vec<String>,
+    /// The earlier run that its result is taken from (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_from: Option<RunId>,
     /// What keeps it from going on while the run is under way.
     pub waiting_for: Option<WaitingFor>,
     /// Times that its report went back to it.

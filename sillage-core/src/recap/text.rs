@@ -115,6 +115,12 @@ fn result(page: &mut Page, recap: &Recap) {
         page.add(0, &format!("budget {budget}"));
     }
     page.add(0, &format!("run {run}"));
+    if let Some(relaunch) = &recap.result.relaunch_of {
+        page.add(0, &relaunch.to_string());
+        for change in &relaunch.changes {
+            page.add(1, change);
+        }
+    }
     page.add(0, &spent(&recap.totals));
 }
 
@@ -227,6 +233,9 @@ pub(super) fn points(report: &Report) -> Vec<(&'static str, String)> {
 /// What the engine knows of the step besides its report, one line each.
 pub(super) fn facts(step: &StepRecap) -> Vec<String> {
     let mut facts = Vec::new();
+    if let Some(run) = &step.taken_from {
+        facts.push(format!("taken from run {run}, which paid for it"));
+    }
     if step.started.is_some() {
         facts.push(worked(step));
         if !step.partial_upstream.is_empty() {

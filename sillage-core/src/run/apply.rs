@@ -58,6 +58,16 @@ impl Run {
                 limit: *limit,
                 currency: *currency,
             }),
+            Event::RetryAsked { step } => self.retry_asked(*step, at),
+            Event::StepSkipped { step } => self.step_skipped(*step, at),
+            Event::StepOutdated { step, by } => self.step_outdated(*step, *by, at),
+            Event::StepTaken {
+                step,
+                from,
+                end,
+                report,
+                work,
+            } => self.step_taken(*step, from, end, report, work.as_ref(), at)?,
             Event::RunEnded { end } => {
                 self.stage = Stage::Ended(*end);
                 self.spending.pause(at);
@@ -66,13 +76,24 @@ impl Run {
             }
             Event::StepStarted { step } => self.step_started(*step, at)?,
             Event::WorktreePlanned { step, branch, base } => {
-                self.step_mut(*step).work_mut().planned = Some((branch.clone(), base.clone()));
-                self.pass_to(*step, Phase::Leasing, at);
+                let work = self.step_mut(*step).work_mut();
+                work.planned = Some((branch.clone(), base.clone()));
+                let phase = match &mut work.worktree {
+                    // The one that it has is put there.
+                    Some(worktree) => {
+                        worktree.base.clone_from(base);
+                        Phase::Restarting
+                    }
+                    None => Phase::Leasing,
+                };
+                self.pass_to(*step, phase, at);
             }
             Event::WorktreeReady { step, worktree } => {
                 let step = self.step_mut(*step);
                 step.next = Next::Begin;
-                step.work_mut().worktree = Some(worktree.clone());
+                let work = step.work_mut();
+                work.worktree = Some(worktree.clone());
+                work.removed = false;
             }
             Event::WorktreeRestarted {
                 step,
@@ -88,6 +109,9 @@ impl Run {
                 let work = step.work_mut();
                 work.worktree = Some(worktree.clone());
                 work.committed = None;
+                work.merged = false;
+                work.removed = false;
+                work.holds.clear();
                 work.conflicts.clear();
                 work.conflict = None;
                 work.rescued.extend(rescued.clone());
@@ -159,7 +183,9 @@ impl Run {
                 if let Some(trouble) = trouble {
                     self.step_mut(*step).ledger_mut().troubles.push(trouble.clone());
                 }
-                if let Phase::Closing(end) = &self.steps[step.position()].phase {
+                if let Phase::Closing(end) = &self.steps[step.position()].phase
+                    && self.closing.values().all(|of| of != step)
+                {
                     let end = end.clone();
                     let next = match self.steps[step.position()].conflict() {
                         Some(_) => Phase::Abandoning(end),
@@ -344,7 +370,7 @@ impl Run {
             Next::Find | Next::Send | Next::Answer | Next::Continue | Next::Resolve | Next::Synthesize => {
                 Phase::Finding
             }
-            Next::Begin => return Err("a step starts with a worktree or a session".to_owned()),
+            Next::Begin | Next::Anew => return Err("a step starts with a worktree or a session".to_owned()),
         };
         self.pass_to(step, phase, at);
         Ok(())
@@ -379,6 +405,13 @@ impl Run {
         if *end != StepEnd::Cancelled {
             self.drop_session(step);
         }
+        if let Some(hand) = self.step_mut(step).hand.as_deref_mut() {
+            hand.skipping = false;
+        }
+        // What a person skipped stays so, whatever is done again upstream.
+        if *end == StepEnd::Skipped {
+            self.outdated.remove(&step);
+        }
         if matches!(end, StepEnd::Failed(_)) {
             self.fail_fast(step);
         }
@@ -406,39 +439,10 @@ impl Run {
 
     // --- The run ---
 
-    /// How the run ends when every step is over, by R2.
-    pub(super) fn outcome(&self) -> RunEnd {
-        match (self.outcome_of_steps(), self.check()) {
-            (RunEnd::Complete, Some(check)) if !check.passed => RunEnd::Partial,
-            (end, _) => end,
-        }
-    }
-
-    pub(super) fn outcome_of_steps(&self) -> RunEnd {
-        let mut end = RunEnd::Complete;
-        // A sub-agent's end is told by its coordinator's.
-        for step in &self.steps[..self.definition.task.agents.len()] {
-            let this = match step.end() {
-                Some(StepEnd::Failed(_)) => return RunEnd::Failed,
-                Some(StepEnd::Blocked) => RunEnd::Blocked,
-                Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
-                Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::OverBudget) => RunEnd::Partial,
-                Some(StepEnd::Complete | StepEnd::NotRun(_) | StepEnd::FailedFast(_)) | None => {
-                    RunEnd::Complete
-                }
-            };
-            end = match (end, this) {
-                (RunEnd::Blocked, _) | (_, RunEnd::Blocked) => RunEnd::Blocked,
-                (RunEnd::Partial, _) | (_, RunEnd::Partial) => RunEnd::Partial,
-                (end, _) => end,
-            };
-        }
-        end
-    }
-
     /// At the end of a successful run, once its sessions are closed, each worktree is asked to go (R19).
     fn clean_when_done(&mut self) {
-        let over = self.ended as usize == self.steps.len() && self.closing.is_empty();
+        let over =
+            self.ended as usize == self.steps.len() && self.closing.is_empty() && self.outdated.is_empty();
         if self.stage != Stage::Running || !over || self.removing > 0 {
             return;
         }

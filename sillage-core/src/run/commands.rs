@@ -88,11 +88,25 @@ impl Run {
             .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
             .filter(|step| {
                 let state = &self.steps[step.position()];
-                matches!(state.phase, Phase::Ended(_)) && !state.lets_follow() && !self.stays_lost(*step)
+                matches!(state.phase, Phase::Ended(_)) && !state.succeeded() && !self.stays_lost(*step)
             })
             .collect();
         self.check_again(!again.is_empty());
-        for step in again {
+        let (skipped, again): (Vec<StepIndex>, Vec<StepIndex>) = again
+            .into_iter()
+            .partition(|step| self.steps[step.position()].is_skipped());
+        // What ran without them runs again.
+        for step in &skipped {
+            self.outdate_what_follows(*step);
+        }
+        for step in skipped {
+            self.begin_anew(step, None, at);
+        }
+        for step in again
+            .into_iter()
+            .filter(|step| !self.outdated.contains_key(step))
+            .collect::<Vec<_>>()
+        {
             self.leave(step, at);
             let to_synthesize = self.has_untold_group(step).then(|| self.next_to_synthesize(step));
             let state = self.step_mut(step);
@@ -115,6 +129,9 @@ impl Run {
                 }
                 None => {
                     state.corrections = 0;
+                    if !state.worked.is_zero() {
+                        state.hand_mut().worked_before = state.worked;
+                    }
                     if let Some(group) = state.group.as_deref_mut() {
                         group.returns = 0;
                     }

@@ -8,7 +8,8 @@ use super::conflict::CONFLICT_RETURNS;
 use super::{ReportFile, Run, Step};
 use crate::id::StepIndex;
 use crate::message::{
-    self, Apart, ConflictParts, Form, MessageParts, PortLink, SubAgentEnd, SynthesisParts, Upstream,
+    self, Apart, ByHand, ConflictParts, Earlier, Form, MessageParts, PortLink, SubAgentEnd, SynthesisParts,
+    Upstream,
 };
 use crate::plan;
 use crate::report::{Expected, Report, write_form};
@@ -110,7 +111,16 @@ fn first(run: &Run, step: StepIndex, now: Timestamp, form: Form<'_>) -> String {
         .zip(files.iter().zip(&links))
         .map(|((parent, report), (full, ports))| upstream_of(run, *parent, report, full, ports))
         .collect();
-    message::compose(&MessageParts {
+    let skipped = skipped_upstream(run, step);
+    let skipped: Vec<&str> = skipped.iter().map(|one| run.step_name(*one)).collect();
+    let by_hand = ByHand {
+        skipped: &skipped,
+        earlier: state.hand().filter(|hand| hand.again > 0).map(|hand| Earlier {
+            because: hand.because.map(|by| run.step_name(by)),
+            merged: hand.merged.as_deref().filter(|_| worktree.is_some()),
+        }),
+    };
+    let parts = MessageParts {
         task: &definition.task.title,
         context: definition.task.context.as_deref(),
         method: definition.task.method.as_deref(),
@@ -122,7 +132,16 @@ fn first(run: &Run, step: StepIndex, now: Timestamp, form: Form<'_>) -> String {
         reports_budget: definition.policy.report_budget,
         time_left: time_left(run, step, now),
         form,
-    })
+    };
+    message::compose_with(&parts, &by_hand)
+}
+
+/// The steps right upstream that a person skipped.
+fn skipped_upstream(run: &Run, step: StepIndex) -> Vec<StepIndex> {
+    let parents = run.graph.parents(step.0).iter().copied().map(StepIndex);
+    parents
+        .filter(|parent| run.steps[parent.position()].is_skipped())
+        .collect()
 }
 
 fn upstream_of<'a>(
@@ -143,7 +162,7 @@ fn upstream_of<'a>(
 }
 
 fn time_left(run: &Run, step: StepIndex, now: Timestamp) -> Option<Duration> {
-    let worked = run.steps[step.position()].worked(now);
+    let worked = run.steps[step.position()].worked_in_this_try(now);
     let most = run.agent(step).max_duration?;
     Some(most.saturating_sub(worked))
 }

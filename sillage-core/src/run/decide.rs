@@ -1,5 +1,6 @@
 //! Deciding: what follows from an input, and why. Changes nothing.
 
+mod by_hand;
 mod check;
 mod conflict;
 mod ending;
@@ -126,6 +127,9 @@ impl Decision<'_> {
             (Command::TryAccount { account }, Stage::Running) => self.try_account(account)?,
             (Command::TryAccount { .. }, Stage::Stopping { .. }) => return Err(Refused::Over("stopping")),
             (Command::TryAccount { .. }, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
+            (Command::Retry { step }, _) => self.retry(*step, false)?,
+            (Command::Redo { step }, _) => self.retry(*step, true)?,
+            (Command::Skip { step }, _) => self.skip(*step)?,
             (Command::Resume { .. }, Stage::Running | Stage::Stopping { .. }) => {
                 return Err(Refused::UnderWay);
             }

@@ -47,6 +47,33 @@ pub struct RunDefinition {
     pub files: PathBuf,
     /// How waits, stops and corrections go.
     pub policy: RunPolicy,
+    /// The earlier run of which it is a relaunch; none: it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
+}
+
+/// What a relaunch takes from an earlier run (R13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelaunchOf {
+    /// The earlier run.
+    pub run: RunId,
+    /// The agent from which on everything runs again.
+    pub from: String,
+    /// What the task has otherwise than the earlier run had it, a line for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+/// E.g. `relaunch of run r1 from build`.
+impl std::fmt::Display for RelaunchOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "relaunch of run {} from {}",
+            self.run,
+            crate::plain::line(&self.from)
+        )
+    }
 }
 
 /// The repository of a run.

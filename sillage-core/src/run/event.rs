@@ -15,10 +15,12 @@ use super::definition::RunDefinition;
 pub(super) use super::ends::{RunEnd, StepEnd};
 pub(super) use super::failure::{Failure, FailureClass, WaitCause};
 pub(super) use super::gates::{OpenedBy, Wall};
+pub(super) use super::hand::TakenWork;
+pub(super) use super::input::LeftBehind;
 pub use super::purpose::{AnsweredBy, MessagePurpose};
 use super::stray::StrayWrite;
 use crate::fault::Fault;
-use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
+use crate::id::{ClientMessageId, ClientSessionId, RunId, Seq, StepIndex};
 use crate::plan::Plan;
 use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionRequest, SessionRequest, Usage,
@@ -36,19 +38,6 @@ pub struct Recorded {
     pub at: Timestamp,
     /// The fact.
     pub event: Event,
-}
-
-/// What an engine that is gone left of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftBehind {
-    /// The session.
-    pub session: ClientSessionId,
-    /// Its processes that were found alive; none: all had ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pids: Vec<u32>,
-    /// Why one of them could not be ended; none: they were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
 }
 
 /// A fact of a run's life.
@@ -73,6 +62,37 @@ pub enum Event {
     },
     /// A person asked for what did not succeed to be done again.
     ResumeAsked,
+    /// A person asked for the step to be done again (W18).
+    RetryAsked {
+        /// The step.
+        step: StepIndex,
+    },
+    /// A person asked for the run to go on without the step (W18).
+    StepSkipped {
+        /// The step.
+        step: StepIndex,
+    },
+    /// What became of the step rests on what a step upstream did before, or did not do: it is done again.
+    StepOutdated {
+        /// The step.
+        step: StepIndex,
+        /// The step upstream.
+        by: StepIndex,
+    },
+    /// The step's result is that of an earlier run (R13).
+    StepTaken {
+        /// The step.
+        step: StepIndex,
+        /// The earlier run.
+        from: RunId,
+        /// How the step ended there.
+        end: StepEnd,
+        /// Its report.
+        report: Arc<Report>,
+        /// Its commits; none: it made none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<TakenWork>,
+    },
     /// A person changed the run's ceilings.
     BudgetChanged {
         /// What they are from now on; none: there is none.
@@ -483,7 +503,11 @@ impl Event {
             | Event::GateOpened { .. }
             | Event::MachineSlept { .. }
             | Event::ClockJumped { .. } => None,
-            Event::StepStarted { step }
+            Event::RetryAsked { step }
+            | Event::StepSkipped { step }
+            | Event::StepOutdated { step, .. }
+            | Event::StepTaken { step, .. }
+            | Event::StepStarted { step }
             | Event::WorktreePlanned { step, .. }
             | Event::WorktreeReady { step, .. }
             | Event::WorktreeRestarted { step, .. }

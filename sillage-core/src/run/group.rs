@@ -163,7 +163,7 @@ impl Run {
         let missing = self.sub_agents_of(step).filter(|sub| {
             let state = &self.steps[sub.position()];
             let apart = state.work().is_some_and(|w| !w.merged && !w.conflicts.is_empty());
-            apart || !state.lets_follow()
+            apart || !state.succeeded()
         });
         missing.map(|sub| self.step_name(sub)).collect()
     }
@@ -175,7 +175,7 @@ impl Run {
         let all: Vec<StepIndex> = self.sub_agents_of(step).collect();
         let lost = |sub: &StepIndex| {
             let state = &self.steps[sub.position()];
-            state.end().is_some() && !state.lets_follow()
+            state.end().is_some() && !state.succeeded()
         };
         if group.left > 0 || all.is_empty() || !all.iter().all(lost) {
             return None;
@@ -201,7 +201,7 @@ impl Run {
         match state.end() {
             Some(StepEnd::Failed(failure)) => format!("failed: {failure}"),
             Some(StepEnd::Cancelled) => "cancelled".to_owned(),
-            Some(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
+            Some(StepEnd::NotRun(_) | StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
                 match super::NotRun::of(self, sub) {
                     Some(why) => format!("not run: {why}"),
                     None => "not run".to_owned(),
@@ -350,7 +350,7 @@ impl Run {
     fn is_past_its_group(&self, step: StepIndex) -> bool {
         let state = &self.steps[step.position()];
         match &state.phase {
-            Phase::Ended(_) => state.lets_follow() || state.conflict().is_some(),
+            Phase::Ended(_) => state.succeeded() || state.conflict().is_some(),
             Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{BudgetChange, Ceiling};
 use super::check::CheckResult;
-use super::event::{AnsweredBy, LeftBehind};
+use super::event::AnsweredBy;
 use super::stray::StraySeen;
 use crate::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use crate::plain;
@@ -16,6 +16,19 @@ use crate::ports::runtime::{Answer, FoundSession, OpenedSession, PermissionReque
 use crate::ports::workspace::{
     Committed, MergeBegun, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree,
 };
+
+/// What an engine that is gone left of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// The session.
+    pub session: ClientSessionId,
+    /// Its processes that were found alive; none: all had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pids: Vec<u32>,
+    /// Why one of them could not be ended; none: they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
 
 /// Something that may concern a run. Late, repeated or foreign ones yield nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,6 +239,21 @@ pub enum Command {
         /// The account.
         account: String,
     },
+    /// Do this step again that did not succeed, and what follows it (W18); one that waits tries at once.
+    Retry {
+        /// The step.
+        step: StepIndex,
+    },
+    /// The same, even of a step that succeeded.
+    Redo {
+        /// The step.
+        step: StepIndex,
+    },
+    /// Go on without this step: what follows runs without its report (W18).
+    Skip {
+        /// The step.
+        step: StepIndex,
+    },
     /// Answer a permission request.
     AnswerPermission {
         /// The position of the fact that it was asked.
@@ -233,6 +261,30 @@ pub enum Command {
         /// With what.
         answer: PermissionAnswer,
     },
+}
+
+/// What a person may ask of a step (W18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepCommand {
+    /// [`Command::Retry`].
+    Retry,
+    /// [`Command::Redo`].
+    Redo,
+    /// [`Command::Skip`].
+    Skip,
+}
+
+impl StepCommand {
+    /// The command on this step.
+    #[must_use]
+    pub const fn on(self, step: StepIndex) -> Command {
+        match self {
+            StepCommand::Retry => Command::Retry { step },
+            StepCommand::Redo => Command::Redo { step },
+            StepCommand::Skip => Command::Skip { step },
+        }
+    }
 }
 
 /// A person's answer to a permission request.
@@ -277,6 +329,63 @@ pub enum Refused {
         wanted: String,
         /// The options that there are.
         offered: Vec<String>,
+    },
+    /// There is no such step.
+    #[error("there is no step {}", .0.0)]
+    NoSuchStep(StepIndex),
+    /// It is stopping.
+    #[error("the run is stopping: ask again once it has stopped")]
+    Stopping,
+    /// The step is not over.
+    #[error("agent {agent} is {state}: there is nothing to do again yet")]
+    NotOver {
+        /// The agent.
+        agent: String,
+        /// Where it stands.
+        state: &'static str,
+    },
+    /// The step is on its way to its end.
+    #[error("agent {agent} has reported and its work is being seen to: ask again once that is over")]
+    Ending {
+        /// The agent.
+        agent: String,
+    },
+    /// The step succeeded.
+    #[error("agent {agent} is {state}: {}", match .skip { true => "there is nothing to skip", false => "say `--again` to have it done again all the same, and what follows it" })]
+    Succeeded {
+        /// The agent.
+        agent: String,
+        /// How it ended.
+        state: &'static str,
+        /// Whether it was to be skipped rather than done again.
+        skip: bool,
+    },
+    /// The step is a coordinator whose sub-agents are at work.
+    #[error("agent {agent} waits for its sub-agents: skip those first")]
+    Gathering {
+        /// The agent.
+        agent: String,
+    },
+    /// The step is a sub-agent's, and its coordinator does not wait for it.
+    #[error("{coordinator} does not wait for {agent} now: ask for {coordinator} itself")]
+    NotGathered {
+        /// The sub-agent.
+        agent: String,
+        /// Its coordinator.
+        coordinator: String,
+    },
+    /// The step was skipped before.
+    #[error("agent {0} was skipped before")]
+    Skipped(String),
+    /// The step cannot run before one upstream.
+    #[error("agent {agent} does not run before {upstream}, which is {state}: retry or skip {upstream} first")]
+    Upstream {
+        /// The agent.
+        agent: String,
+        /// The agent in its way.
+        upstream: String,
+        /// How that one ended.
+        state: &'static str,
     },
     /// It may open no session: nothing that is left could be done.
     #[error("the ceiling of {} is reached, {used} used: it must be raised or lifted before the run can go on", .ceiling.words())]

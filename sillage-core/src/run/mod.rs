@@ -7,6 +7,7 @@
 mod account_view;
 mod apply;
 mod budget;
+mod by_hand;
 mod check;
 mod clocks;
 pub mod codec;
@@ -21,6 +22,7 @@ mod event;
 mod failure;
 mod gates;
 mod group;
+mod hand;
 mod input;
 mod not_run;
 mod outbox;
@@ -28,6 +30,7 @@ mod permissions;
 mod phases;
 mod places;
 mod purpose;
+mod relaunch;
 mod spending;
 mod spent;
 mod step;
@@ -40,7 +43,7 @@ mod wall;
 mod work;
 mod worktrees;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use account_view::AccountView;
@@ -48,19 +51,22 @@ pub use budget::{
     BadCeiling, BadCurrency, Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, Ceiling,
     CeilingChange, CeilingView, Currency, Money, parse_cost, parse_time, parse_tokens,
 };
+pub use by_hand::Taken;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use clocks::{ClockReading, ClockWatch};
 pub use conflict::CONFLICT_RETURNS;
-pub use definition::{RunDefinition, RunPolicy, RunRepository};
+pub use definition::{RelaunchOf, RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
-pub use event::{AnsweredBy, Event, LeftBehind, MessagePurpose, Recorded};
+pub use event::{AnsweredBy, Event, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
 pub use gates::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, Gate, OpenedBy, Wall};
-pub use input::{Command, Input, PermissionAnswer, Refused};
+pub use hand::{Hand, TakenWork};
+pub use input::{Command, Input, LeftBehind, PermissionAnswer, Refused, StepCommand};
 pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
 pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
+pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
 pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
@@ -108,6 +114,9 @@ pub struct Run {
     asking: u32,
     /// Worktrees that are still to be asked to go, at the end of a successful run.
     removing: u32,
+    /// Steps whose result, or whose end without one, rests on an earlier try upstream, and that are to be done again,
+    /// each with the step upstream.
+    outdated: BTreeMap<StepIndex, StepIndex>,
     check: check::CheckState,
     spending: spending::Spending,
 }
@@ -217,6 +226,7 @@ impl Run {
             ended: 0,
             asking: 0,
             removing: 0,
+            outdated: BTreeMap::new(),
             check: check::CheckState::default(),
         })
     }
@@ -335,7 +345,7 @@ impl Run {
     #[must_use]
     pub fn can_resume(&self) -> bool {
         let of_the_task = &self.steps[..self.definition.task.agents.len()];
-        self.end().is_some() && (!of_the_task.iter().all(Step::lets_follow) || self.check_left())
+        self.end().is_some() && (!of_the_task.iter().all(Step::succeeded) || self.check_left())
     }
 
     /// Its state in the words of R2.

@@ -35,6 +35,8 @@ pub enum NotRunBecause {
     Cancelled,
     /// An agent upstream was not run itself.
     NotRun,
+    /// A person skipped it.
+    Skipped,
     /// A ceiling of the run was reached.
     OverBudget,
     /// Another agent failed, and the run was to begin nothing more.
@@ -47,6 +49,7 @@ impl NotRun {
     pub fn of(run: &Run, step: StepIndex) -> Option<NotRun> {
         let (because, by) = match run.step(step)?.end()? {
             StepEnd::NotRun(by) => (NotRunBecause::of(run.step(*by)?), Some(*by)),
+            StepEnd::Skipped => (NotRunBecause::Skipped, None),
             StepEnd::OverBudget => (NotRunBecause::OverBudget, None),
             StepEnd::FailedFast(first) => (NotRunBecause::FailedFast, Some(*first)),
             StepEnd::Complete
@@ -65,6 +68,7 @@ impl NotRun {
                 | NotRunBecause::Failed
                 | NotRunBecause::Cancelled
                 | NotRunBecause::NotRun
+                | NotRunBecause::Skipped
                 | NotRunBecause::FailedFast => Vec::new(),
             },
         })
@@ -77,7 +81,9 @@ impl NotRunBecause {
         match step.end() {
             Some(StepEnd::Failed(_)) => NotRunBecause::Failed,
             Some(StepEnd::Cancelled) => NotRunBecause::Cancelled,
-            Some(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => NotRunBecause::NotRun,
+            Some(StepEnd::NotRun(_) | StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_)) => {
+                NotRunBecause::NotRun
+            }
             // What passed and is named all the same has blockers in its report.
             Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked) | None => NotRunBecause::Blocked,
         }
@@ -93,6 +99,7 @@ impl fmt::Display for NotRun {
             NotRunBecause::Failed => write!(f, "{by} failed")?,
             NotRunBecause::Cancelled => write!(f, "{by} was cancelled")?,
             NotRunBecause::NotRun => write!(f, "{by} was not run")?,
+            NotRunBecause::Skipped => return f.write_str("a person skipped it"),
             NotRunBecause::OverBudget => {
                 let kinds: Vec<&str> = self.ceilings.iter().map(|kind| kind.word()).collect();
                 match kinds.is_empty() {

@@ -122,7 +122,8 @@ impl Run {
         let state = &mut self.steps[position];
         if phase == Phase::Prompted {
             state.working_since = Some(at);
-            state.timer = max_duration.map(|most| at.plus(most.saturating_sub(state.worked)));
+            let worked = state.worked_in_this_try(at);
+            state.timer = max_duration.map(|most| at.plus(most.saturating_sub(worked)));
         }
         if let Some(timer) = state.timer {
             self.timers.insert((timer, step));

@@ -106,6 +106,11 @@ impl Spending {
     pub(super) fn fail_fast(&mut self, step: StepIndex) {
         self.failed_first.get_or_insert(step);
     }
+
+    /// A person saw to the step that failed.
+    pub(super) fn forget_failure(&mut self, step: StepIndex) {
+        self.failed_first = self.failed_first.filter(|first| *first != step);
+    }
 }
 
 impl Run {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::event::{MessagePurpose, StepEnd, WaitCause};
 use super::group::Group;
+pub(super) use super::hand::Hand;
 use super::permissions::OpenPermission;
 pub use super::work::{Conflict, Ledger, Work};
 use crate::id::{ClientMessageId, ClientSessionId};
@@ -88,6 +89,34 @@ impl Phase {
     }
 }
 
+impl Phase {
+    /// Whether nothing is under way for a step in this phase that has to be let finish before the step begins anew.
+    pub(super) const fn can_be_called_off(&self) -> bool {
+        match self {
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Held(_)
+            | Phase::Asking(_)
+            | Phase::MergeQueued(_)
+            | Phase::Ended(_) => true,
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Gathering
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::Merging(_) => false,
+        }
+    }
+}
+
 /// A dated wait (R10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -108,6 +137,8 @@ pub(super) enum Next {
     Begin,
     /// Put its worktree back to its base, then start.
     Restart,
+    /// Start from nothing, with a worktree that is put to where the run's work is now.
+    Anew,
     /// Ask again for the worktree that was planned.
     Lease,
     /// Ask again for the session that was planned.
@@ -148,6 +179,8 @@ pub struct Step {
     pub(super) worked: Duration,
     /// The date of its entry among the run's timers.
     pub(super) timer: Option<Timestamp>,
+    /// What people asked of it; absent while there is nothing to tell.
+    pub(super) hand: Option<Box<Hand>>,
 }
 
 /// The session of a step, until the step is over and its session closed.
@@ -218,6 +251,7 @@ impl Step {
             working_since: None,
             worked: Duration::ZERO,
             timer: None,
+            hand: None,
         }
     }
 
@@ -401,13 +435,6 @@ impl Step {
     /// answer, or what its agent asks, may come any time, and does not come again.
     pub(super) fn sends_again(&self) -> bool {
         self.next == Next::Send && matches!(self.phase, Phase::Waiting(_) | Phase::Ready)
-    }
-
-    /// Whether what follows may run: it is complete or partial, and nothing stands in the way (W18).
-    #[must_use]
-    pub fn lets_follow(&self) -> bool {
-        let passed = matches!(self.phase, Phase::Ended(StepEnd::Complete | StepEnd::Partial));
-        passed && self.report.as_ref().is_none_or(|r| r.blockers.is_empty())
     }
 
     /// The merge begun in its worktree, while its agent is to resolve it.

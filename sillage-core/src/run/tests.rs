@@ -2,6 +2,7 @@
 
 mod anything;
 mod budgets;
+mod by_hand;
 mod check;
 mod conflict;
 mod fan_in;

@@ -12,6 +12,7 @@ use super::account_view::AccountView;
 use super::budget::BudgetView;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
+use super::definition::RelaunchOf;
 use super::event::StepEnd;
 use super::not_run::NotRun;
 use super::permissions::PermissionView;
@@ -40,6 +41,9 @@ pub struct RunView {
     pub launched: Timestamp,
     /// When anything last happened.
     pub updated: Timestamp,
+    /// The earlier run of which it is a relaunch, and what changed since (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relaunch_of: Option<RelaunchOf>,
     /// What all its steps spent.
     pub usage: Spent,
     /// Permission requests that wait for a person, the oldest first.
@@ -125,6 +129,9 @@ pub struct StepView {
     pub corrections: u8,
     /// Times that it may go back.
     pub corrections_allowed: u8,
+    /// The earlier run that its result is taken from (R13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_from: Option<RunId>,
     /// The conflict that its agent is to resolve, while there is one (R17).
     pub conflict: Option<ConflictView>,
     /// Files of the person's checkout that changed while it was at work in its worktree.
@@ -162,6 +169,7 @@ impl RunView {
             over: run.end().is_some(),
             launched: run.launched(),
             updated: run.updated(),
+            relaunch_of: run.definition().relaunch_of.clone(),
             usage,
             permissions: run.permissions(),
             accounts: AccountView::all(run),
@@ -247,6 +255,7 @@ impl StepView {
             waited: state.waited(now),
             corrections: state.returns(),
             corrections_allowed: run.definition().policy.corrections,
+            taken_from: state.hand().and_then(|hand| hand.taken.clone()),
             conflict: state.conflict().and(state.work()).map(|work| ConflictView {
                 files: work.conflicts.clone(),
                 attempt: work.conflict_returns,
@@ -277,6 +286,9 @@ impl StepView {
                 "attempt {} of {}",
                 self.corrections, self.corrections_allowed
             ));
+        }
+        if let Some(run) = &self.taken_from {
+            remarks.push(format!("taken from run {run}"));
         }
         if let Some(conflict) = &self.conflict {
             remarks.push(format!(
@@ -354,7 +366,9 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Ended(StepEnd::Blocked) => '■',
         Phase::Ended(StepEnd::Failed(_)) => '✗',
         Phase::Ended(StepEnd::Cancelled) => '⊘',
-        Phase::Ended(StepEnd::NotRun(_) | StepEnd::OverBudget | StepEnd::FailedFast(_)) => '-',
+        Phase::Ended(
+            StepEnd::NotRun(_) | StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_),
+        ) => '-',
     }
 }
 

@@ -79,6 +79,7 @@ pub(crate) fn definition(story: &Story, dice: &mut Dice, base: &str) -> Option<R
             .map(|(model, account)| (model.to_owned(), account.to_owned()))
             .into(),
         files: PathBuf::from("/sim/files"),
+        relaunch_of: None,
         policy: RunPolicy {
             attempts,
             ..RunPolicy::default()

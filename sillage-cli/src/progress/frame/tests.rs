@@ -75,6 +75,7 @@ fn run(agents: usize) -> Run {
         parallel: std::num::NonZeroU32::MIN,
         accounts: Default::default(),
         files: "/nowhere".into(),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     };
     Run::start(Run::launch(Timestamp(0), definition)).unwrap()

@@ -5,6 +5,7 @@
 mod agents;
 mod boxes;
 mod budgets;
+mod by_hand;
 mod checks;
 mod conflicts;
 mod git;
@@ -15,6 +16,7 @@ mod permissions;
 mod plans;
 mod processes;
 mod refusals;
+mod relaunch;
 mod reports;
 mod repositories;
 mod resume;

@@ -98,6 +98,9 @@ impl Log {
 /// The program at work; killed when the test gives up on it.
 pub(crate) struct Running {
     child: Option<Child>,
+    /// What was read of its standard output so far, and the rest of it.
+    said: Vec<u8>,
+    rest: Option<std::io::BufReader<std::process::ChildStdout>>,
 }
 
 impl Running {
@@ -107,6 +110,25 @@ impl Running {
 
     pub(crate) fn pid(&mut self) -> u32 {
         self.child().id()
+    }
+
+    /// Whether it says a line that holds `part`, before it ends.
+    pub(crate) fn says(&mut self, part: &str) -> bool {
+        use std::io::BufRead as _;
+        if self.rest.is_none() {
+            self.rest = self.child().stdout.take().map(std::io::BufReader::new);
+        }
+        let rest = self.rest.as_mut().expect("its standard output is ours");
+        loop {
+            let before = self.said.len();
+            let read = rest.read_until(b'\n', &mut self.said).expect("a pipe");
+            if String::from_utf8_lossy(&self.said[before..]).contains(part) {
+                return true;
+            }
+            if read == 0 {
+                return false;
+            }
+        }
     }
 
     /// Sends it a signal.
@@ -129,15 +151,24 @@ impl Running {
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
         // What it says may be more than a pipe holds.
+        let rest = self.rest.take();
         let child = self.child();
-        let (stdout, stderr) = (drained(child.stdout.take()), drained(child.stderr.take()));
+        let stdout = match rest {
+            Some(rest) => drained(Some(rest)),
+            None => drained(child.stdout.take()),
+        };
+        let stderr = drained(child.stderr.take());
         eventually("the program's end", || {
             self.child().try_wait().expect("it is ours").is_some()
         });
         let mut child = self.child.take().expect("not waited for yet");
         ended(std::process::Output {
             status: child.wait().expect("it ended"),
-            stdout: stdout.join().expect("it was read"),
+            stdout: [
+                std::mem::take(&mut self.said),
+                stdout.join().expect("it was read"),
+            ]
+            .concat(),
             stderr: stderr.join().expect("it was read"),
         })
     }
@@ -347,6 +378,8 @@ impl Stage {
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running {
             child: Some(self.command(arguments).spawn().expect("the program starts")),
+            said: Vec::new(),
+            rest: None,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::report::{
 use crate::run::tests::world;
 use crate::run::{
     AnsweredBy, Budget, BudgetKind, BudgetMode, CheckResult, Event, Failure, FailureClass, LeftBehind,
-    MessagePurpose, OpenedBy, RunEnd, StepEnd, StraySign, StrayWrite, WaitCause, Wall,
+    MessagePurpose, OpenedBy, RunEnd, StepEnd, StraySign, StrayWrite, TakenWork, WaitCause, Wall,
 };
 use crate::task::{Deliverable, Resource};
 use crate::time::Timestamp;
@@ -46,7 +46,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 54, "{kinds:?}");
+    assert_eq!(kinds.len(), 58, "{kinds:?}");
 }
 
 #[test]
@@ -438,6 +438,27 @@ fn samples() -> Vec<Recorded> {
                 class: FailureClass::SubAgentsLost,
                 words: "all 2".into(),
             })),
+        },
+        Event::RetryAsked { step },
+        Event::StepSkipped { step },
+        Event::StepOutdated {
+            step,
+            by: StepIndex(0),
+        },
+        Event::StepTaken {
+            step,
+            from: crate::id::RunId::new("r0").unwrap(),
+            end: StepEnd::Partial,
+            report: Arc::new(report()),
+            work: Some(TakenWork {
+                branch: "sillage/steps/r0/b".into(),
+                committed: committed(),
+                conflicts: vec![],
+            }),
+        },
+        Event::StepEnded {
+            step,
+            end: StepEnd::Skipped,
         },
         Event::GateClosed {
             account: "acme".into(),

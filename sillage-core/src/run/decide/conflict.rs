@@ -52,6 +52,7 @@ impl Decision<'_> {
             | StepEnd::Failed(_)
             | StepEnd::Cancelled
             | StepEnd::NotRun(_)
+            | StepEnd::Skipped
             | StepEnd::OverBudget
             | StepEnd::FailedFast(_) => StepEnd::Partial,
         };
@@ -90,7 +91,7 @@ impl Decision<'_> {
                 self.end(step, end);
             }
             // The first failure is the one to tell.
-            (Err(_), StepEnd::Failed(_)) => self.end(step, end),
+            (Err(_), StepEnd::Failed(_) | StepEnd::Skipped) => self.end(step, end),
             (Err(error), _) => self.fail_in_workspace(step, error),
         }
     }

@@ -16,7 +16,7 @@ impl Decision<'_> {
             | StepEnd::OverBudget
             | StepEnd::FailedFast(_) => false,
             // A stop leaves what follows as it is, to be resumed.
-            StepEnd::Cancelled => true,
+            StepEnd::Cancelled | StepEnd::Skipped => true,
         };
         self.cancel_permissions(step);
         let below = match &end {
@@ -26,6 +26,7 @@ impl Decision<'_> {
             | StepEnd::Blocked
             | StepEnd::Failed(_)
             | StepEnd::Cancelled
+            | StepEnd::Skipped
             | StepEnd::NotRun(_) => StepEnd::NotRun(step),
         };
         self.ended.insert(step);

@@ -40,7 +40,7 @@ impl Decision<'_> {
         match state.next {
             // A coordinator's worktree is put to its sub-agents' work for the session that it has.
             Next::Restart if state.session.is_some() => false,
-            Next::Begin | Next::Restart | Next::Lease | Next::Open => {
+            Next::Begin | Next::Anew | Next::Restart | Next::Lease | Next::Open => {
                 self.end(step, end);
                 true
             }

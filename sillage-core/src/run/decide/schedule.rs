@@ -15,7 +15,7 @@ impl Decision<'_> {
     pub(super) fn tick(&mut self) {
         match self.run.stage {
             Stage::Running => {
-                if self.reach_ceilings() {
+                if self.renew_what_is_outdated() || self.reach_ceilings() {
                     // Whether anything may start is seen once that is believed.
                     return;
                 }
@@ -67,7 +67,7 @@ impl Decision<'_> {
     fn start_ready(&mut self) {
         for position in self.run.places.startable() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
-            if !self.hold_back(step) {
+            if !self.run.is_being_cleared(step) && !self.hold_back(step) {
                 self.start(step);
             }
         }
@@ -84,8 +84,8 @@ impl Decision<'_> {
                 let worktree = state.worktree().cloned();
                 self.plan_session(step, worktree.as_ref());
             }
-            Next::Begin if self.run.has_worktree(step) => self.plan_worktree(step),
-            Next::Begin => self.plan_session(step, None),
+            Next::Begin | Next::Anew if self.run.has_worktree(step) => self.plan_worktree(step),
+            Next::Begin | Next::Anew => self.plan_session(step, None),
             Next::Continue if session.is_some_and(|s| s.attached) => {
                 self.plan_message(step, MessagePurpose::Continuation, None);
             }

@@ -26,6 +26,7 @@ impl Decision<'_> {
                 });
                 self.open_in(step, worktree);
             }
+            Err(_) if self.run.steps[step.position()].is_skipping() => self.end(step, StepEnd::Skipped),
             Err(error) => self.fail_in_workspace(step, error),
         }
     }
@@ -44,6 +45,7 @@ impl Decision<'_> {
                 self.say(event);
                 self.go_on_in(step, worktree);
             }
+            Err(_) if self.run.steps[step.position()].is_skipping() => self.end(step, StepEnd::Skipped),
             Err(error) => self.fail_in_workspace(step, error),
         }
     }
@@ -72,7 +74,9 @@ impl Decision<'_> {
     }
 
     fn open_in(&mut self, step: StepIndex, worktree: &Worktree) {
-        if self.is_stopping() {
+        if self.run.steps[step.position()].is_skipping() {
+            self.end(step, StepEnd::Skipped);
+        } else if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
         } else if let Some(end) = self.run.no_new_session() {
             self.end(step, end);
@@ -149,7 +153,7 @@ impl Decision<'_> {
                 }
             }
             // The first failure is the one to tell.
-            (Err(_), StepEnd::Failed(_)) => self.end(step, end),
+            (Err(_), StepEnd::Failed(_) | StepEnd::Skipped) => self.end(step, end),
             (Err(error), _) => self.fail_in_workspace(step, error),
         }
     }

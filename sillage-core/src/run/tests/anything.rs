@@ -15,7 +15,7 @@ const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// What goes wrong besides the agents' answers.
 #[derive(Debug, Clone)]
-struct Bad {
+pub(super) struct Bad {
     /// Of each agent: times that its work conflicts, and that it leaves the conflict.
     conflicts: Vec<(u8, u8)>,
     /// Whether the task's check passes, where it has one.
@@ -61,7 +61,7 @@ fn plans(shape: u8) -> Vec<Reply> {
 
 /// A graph whose links go from a lower to a higher agent, limits, what each agent answers in turn, and what else goes
 /// wrong.
-fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
+pub(super) fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Bad))> {
     let conflicts = prop::collection::vec((0u8..4, 0u8..4), 8);
     let sub_agents = prop::collection::vec(prop::collection::vec(0u8..11, 0..4), SUB_AGENTS.len());
     let groups = prop::collection::vec((0u8..11, sub_agents), 8);
@@ -125,7 +125,7 @@ fn peaceful() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     )
 }
 
-fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> World {
+pub(super) fn world(definition: &RunDefinition, (answers, bad): &(Vec<Vec<u8>>, Bad)) -> World {
     let mut world = World::new(definition.clone());
     world.person = Some(PermissionAnswer::Allow);
     world.passes = bad.check.unwrap_or(true);

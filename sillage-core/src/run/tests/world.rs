@@ -137,6 +137,7 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         parallel: 16.try_into().unwrap(),
         accounts: BTreeMap::new(),
         files: PathBuf::from("/data/r1"),
+        relaunch_of: None,
         policy: RunPolicy::default(),
     }
 }
@@ -377,6 +378,31 @@ impl World {
         }
     }
 
+    /// The same world before anything happened.
+    pub(crate) fn clone_of_script(&self) -> World {
+        let mut other = World::new(self.definition.clone());
+        other.scripts.clone_from(&self.scripts);
+        other.clashes.clone_from(&self.clashes);
+        other.stubborn.clone_from(&self.stubborn);
+        other.passes = self.passes;
+        other.person.clone_from(&self.person);
+        other
+    }
+
+    /// As [`World::recover`], without going on.
+    pub(crate) fn take_up_again(&mut self) -> Run {
+        let mut run = Run::replay(self.log.clone()).unwrap();
+        let mut wanted: Vec<EffectKey> = run.outbox().iter().collect();
+        wanted.sort();
+        for key in wanted {
+            let effect = run.effect(key).unwrap();
+            let _ = self.carry_out(&run, key, effect);
+        }
+        self.lose_processes();
+        self.turn(&mut run, vec![Input::EngineStarted { pid: 2, left: vec![] }]);
+        run
+    }
+
     /// Does one thing that is asked.
     pub(crate) fn settle_once(&mut self, run: &mut Run) {
         let length = self.log.len() + 1;
@@ -432,15 +458,7 @@ impl World {
     /// The engine died: what was asked of the world goes on to its end there, processes die, and a new engine reads
     /// the log.
     pub(crate) fn recover(&mut self) -> Run {
-        let mut run = Run::replay(self.log.clone()).unwrap();
-        let mut wanted: Vec<EffectKey> = run.outbox().iter().collect();
-        wanted.sort();
-        for key in wanted {
-            let effect = run.effect(key).unwrap();
-            let _ = self.carry_out(&run, key, effect);
-        }
-        self.lose_processes();
-        self.turn(&mut run, vec![Input::EngineStarted { pid: 2, left: vec![] }]);
+        let run = self.take_up_again();
         self.go_on(run)
     }
 

@@ -1,0 +1,206 @@
+//! The boundary to a runtime: its own record says how often anything was started or asked.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sillage::core::ports::runtime::RuntimeError;
+use sillage::core::run::{Event, FailureClass, Recorded, RunDefinition, RunEnd, RunPolicy, StepEnd};
+use sillage::store::MemoryStore;
+use sillage_testkit::faulty_store::{Fault as StoreFault, FaultyStore};
+use sillage_testkit::scripted_runtime::{Call, Fault};
+
+use crate::engine::{definition, engine, log, runtime};
+
+/// The same task, whose waits are too short to be waited for.
+fn hasty(files: &Path) -> RunDefinition {
+    RunDefinition {
+        policy: RunPolicy {
+            backoff_first: Duration::from_millis(1),
+            backoff_most: Duration::from_millis(1),
+            ..RunPolicy::default()
+        },
+        ..definition(files)
+    }
+}
+
+fn passing(words: &str) -> RuntimeError {
+    RuntimeError::Temporary {
+        words: words.to_owned(),
+        retry_after: None,
+    }
+}
+
+/// Each planned session was started once at most, and no identifier was planned twice.
+fn planned(log: &[Recorded]) -> usize {
+    let mut seen = std::collections::BTreeSet::new();
+    for fact in log {
+        if let Event::SessionPlanned { request, .. } = &fact.event {
+            assert!(
+                seen.insert(request.client_session_id.to_string()),
+                "planned twice"
+            );
+        }
+    }
+    seen.len()
+}
+
+/// The runtime opens the session or takes the message, and its answer is lost: the same request is sent again, and the
+/// runtime's record holds each once (R5).
+#[tokio::test]
+async fn b1_an_answer_that_is_lost_after_the_runtime_did_it_starts_nothing_twice() {
+    for (open, nth) in (1..=5).flat_map(|nth| [(true, nth), (false, nth)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let calls = AtomicU64::new(0);
+        let runtime = runtime().with_faults(move |call| {
+            let is = match call {
+                Call::Open(_) => open,
+                Call::Send(..) => !open,
+                _ => false,
+            };
+            let now = is && calls.fetch_add(1, Ordering::Relaxed) + 1 == nth;
+            now.then(|| Fault::After(passing("the connection was reset")))
+        });
+        let handle = engine(store.clone(), &runtime)
+            .launch(hasty(folder.path()))
+            .await
+            .unwrap();
+        assert_eq!(
+            handle.wait().await.unwrap(),
+            RunEnd::Complete,
+            "open {open}, call {nth}"
+        );
+        assert_eq!(runtime.asked(), 6, "open {open}, call {nth}: no message twice");
+        let log = log(&*store).await;
+        assert_eq!(
+            planned(&log),
+            5,
+            "open {open}, call {nth}: the session is the same"
+        );
+        for fact in &log {
+            if let Event::SessionPlanned { request, .. } = &fact.event {
+                assert_eq!(runtime.starts(request.client_session_id), 1);
+            }
+        }
+        assert!(runtime.open_sessions().is_empty());
+    }
+}
+
+/// The engine dies between the runtime's deed and the log's knowing it, at any write; the request of the first life
+/// then counts once with that of the second (R5).
+#[tokio::test]
+async fn b2_a_request_of_an_engine_that_died_and_its_repetition_are_one() {
+    let mut nth = 2;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, runtime) = (Arc::new(FaultyStore::new(MemoryStore::new())), runtime());
+        store.fail(nth, StoreFault::Before);
+        let mut handle = engine(store.clone(), &runtime)
+            .launch(hasty(folder.path()))
+            .await
+            .unwrap();
+        let died = handle.wait().await.is_err();
+        if died {
+            handle = engine(store.clone(), &runtime).resume(handle.id()).await.unwrap();
+            assert_eq!(handle.wait().await.unwrap(), RunEnd::Complete, "write {nth}");
+        }
+        for fact in &log(store.inner()).await {
+            if let Event::SessionPlanned { request, .. } = &fact.event {
+                assert!(runtime.starts(request.client_session_id) <= 1, "write {nth}");
+            }
+        }
+        if !died {
+            assert!(nth > 8);
+            break;
+        }
+        nth += 1;
+    }
+}
+
+/// "Same identifier, another request" is a defect that the step fails with by name; it is never tried under another
+/// identifier (R6).
+#[tokio::test]
+async fn b4_a_conflict_of_identifiers_fails_the_step_and_makes_no_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let runtime = runtime().with_faults(|call| match call {
+        Call::Open(_) => Some(Fault::Before(RuntimeError::Conflict {
+            words: "another request has this identifier".to_owned(),
+            fields: vec!["model".to_owned()],
+        })),
+        _ => None,
+    });
+    let handle = engine(store.clone(), &runtime)
+        .launch(hasty(folder.path()))
+        .await
+        .unwrap();
+    assert_eq!(handle.wait().await.unwrap(), RunEnd::Failed);
+    let log = log(&*store).await;
+    assert_eq!(planned(&log), 1, "no new identifier by itself");
+    let failed = log.iter().find_map(|fact| match &fact.event {
+        Event::StepEnded {
+            end: StepEnd::Failed(failure),
+            ..
+        } => Some(failure),
+        _ => None,
+    });
+    let failed = failed.unwrap();
+    assert_eq!(failed.class, FailureClass::Conflict);
+    assert!(failed.words.contains("another request"), "{failed:?}");
+    assert_eq!(runtime.asked(), 0);
+}
+
+/// A session that was recorded is looked for before anything is opened, and where looking fails for a passing reason it
+/// is looked for again (R6 of the scenarios). One that the runtime forgot is replaced, and the journal says so.
+#[tokio::test]
+async fn b5_r6_a_recorded_session_is_looked_for_first_and_again() {
+    for forgets in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, first) = (Arc::new(FaultyStore::new(MemoryStore::new())), runtime());
+        // Its log holds the sessions, the messages and no answer.
+        store.fail(4, StoreFault::Before);
+        let handle = engine(store.clone(), &first)
+            .launch(hasty(folder.path()))
+            .await
+            .unwrap();
+        handle.wait().await.unwrap_err();
+        let looked = Arc::new(AtomicU64::new(0));
+        let looks = Arc::clone(&looked);
+        let opened_before = log(store.inner())
+            .await
+            .iter()
+            .filter(|fact| matches!(fact.event, Event::SessionOpened { .. }))
+            .count();
+        assert!(opened_before > 0, "the log holds a session");
+        let second = runtime().with_faults(move |call| match call {
+            Call::Find(_) => match looks.fetch_add(1, Ordering::Relaxed) {
+                0 | 1 if !forgets => Some(Fault::Before(passing("not reachable yet"))),
+                _ => None,
+            },
+            Call::Open(request) => {
+                assert!(
+                    looks.load(Ordering::Relaxed) > 0,
+                    "{request:?} is opened before one was looked for"
+                );
+                None
+            }
+            _ => None,
+        });
+        let handle = engine(store.clone(), &second).resume(handle.id()).await.unwrap();
+        assert_eq!(handle.wait().await.unwrap(), RunEnd::Complete);
+        let least = if forgets { 1 } else { 3 };
+        assert!(looked.load(Ordering::Relaxed) >= least, "looked for again");
+        let log = log(store.inner()).await;
+        let lost = log
+            .iter()
+            .filter(|fact| matches!(fact.event, Event::SessionLost { .. }))
+            .count();
+        assert!(
+            lost > 0,
+            "this runtime knows none of them, and the journal says so"
+        );
+        planned(&log);
+    }
+}
