@@ -1,5 +1,7 @@
 //! [`Reader`]: what the store of a data folder holds and what goes on in its runs, whoever holds it.
 
+mod accounts;
+
 #[cfg(feature = "store")]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use sillage_core::id::{ClientSessionId, RunId, Seq, StepIndex};
 use sillage_core::ports::store::{RunSummary, Store, StoreError, Which};
-use sillage_core::run::{
-    AccountView, PermissionAnswer, PermissionView, Recorded, Run, RunDefinition, StepCommand,
-};
+use sillage_core::run::{PermissionAnswer, PermissionView, Recorded, Run, RunDefinition, StepCommand};
 use sillage_core::time::Timestamp;
 #[cfg(feature = "store")]
 use sillage_store::{Options, SledStore};
@@ -320,18 +320,6 @@ impl Reader {
         }
     }
 
-    /// Uses a provider account again that a run which is driven waits for (R8); that is durable when this returns.
-    ///
-    /// # Errors
-    /// [`ReadError::Refused`] when the run does not wait for the account; [`ReadError::NoSuchRun`]; [`ReadError::Over`];
-    /// [`ReadError::NotDriven`], as always while this process holds the store by this reader.
-    pub async fn try_account(&self, run: &RunId, account: &str) -> Result<(), ReadError> {
-        match &self.source {
-            Source::Control(client) => client.try_account(run, account).await,
-            Source::Store(_) => Err(self.not_driven(run).await?),
-        }
-    }
-
     /// The text that a run executed, byte for byte; none where the run was of no file, or the store has the text no
     /// more. With `renew` it is made the task's newest version (R14).
     ///
@@ -354,19 +342,6 @@ impl Reader {
             Source::Control(client) => client.command(run, step, command).await,
             Source::Store(_) => Err(self.not_driven(run).await?),
         }
-    }
-
-    /// The provider accounts that runs which are driven wait for, each with its run, in the order of their launch (R8).
-    ///
-    /// # Errors
-    /// [`ReadError::Engine`] when the log of such a run cannot be read.
-    pub async fn accounts(&self) -> Result<Vec<(RunId, AccountView)>, ReadError> {
-        let mut accounts = Vec::new();
-        for run in self.driven().await? {
-            let waited_for = AccountView::all(&self.load(&run).await?);
-            accounts.extend(waited_for.into_iter().map(|account| (run.clone(), account)));
-        }
-        Ok(accounts)
     }
 
     /// The permission requests that wait for a person, of all runs, the oldest first. Only a run that is driven has

@@ -89,34 +89,6 @@ impl Phase {
     }
 }
 
-impl Phase {
-    /// Whether nothing is under way for a step in this phase that has to be let finish before the step begins anew.
-    pub(super) const fn can_be_called_off(&self) -> bool {
-        match self {
-            Phase::Pending
-            | Phase::Ready
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Waiting(_)
-            | Phase::Held(_)
-            | Phase::Asking(_)
-            | Phase::MergeQueued(_)
-            | Phase::Ended(_) => true,
-            Phase::Leasing
-            | Phase::Restarting
-            | Phase::Gathering
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::BeginningMerge(_)
-            | Phase::Inspecting(_)
-            | Phase::Abandoning(_)
-            | Phase::Merging(_) => false,
-        }
-    }
-}
-
 /// A dated wait (R10).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {

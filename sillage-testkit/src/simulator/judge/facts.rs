@@ -1,4 +1,5 @@
 //! What the judge expects of each fact.
+// long: one match over every kind of fact, and what each arm asks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
