@@ -101,7 +101,12 @@ pub(crate) fn step_named(run: &Run, name: &str) -> Result<StepIndex, Failure> {
 
 /// Whether something of the run can be done again or gone on with.
 pub(crate) fn is_resumable(run: &RunSummary, driven: &[RunId]) -> bool {
-    !matches!(run.state.as_str(), "complete" | "partial") && !driven.contains(&run.run)
+    is_left(run) && !driven.contains(&run.run)
+}
+
+/// Whether the run, as its last engine left it, has something to go on with or to do again.
+pub(crate) fn is_left(run: &RunSummary) -> bool {
+    run.resumable || !matches!(run.state.as_str(), "complete" | "partial")
 }
 
 impl From<ReadError> for Failure {

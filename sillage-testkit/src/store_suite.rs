@@ -65,6 +65,7 @@ pub fn summary(run: &RunId, launched: i64) -> RunSummary {
         steps: 3,
         ended: 1,
         asking: 1,
+        resumable: false,
         last: Seq(0),
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use sillage::EngineError;
 use sillage::core::id::RunId;
-use sillage::core::ports::store::{RunSummary, Which};
+use sillage::core::ports::store::Which;
 use sillage::core::run::Refused;
 
 use crate::adapters::Adapters;
@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::Output;
+use crate::reading::is_left;
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
@@ -60,9 +61,8 @@ async fn choose(adapters: &Adapters) -> Result<RunId, Failure> {
     if let Some(run) = unfinished.into_iter().next() {
         return Ok(run.run);
     }
-    let succeeded = |run: &RunSummary| matches!(run.state.as_str(), "complete" | "partial");
     let runs = adapters.store.runs(Which::All, 100).await?;
-    let newest = runs.iter().find(|run| !succeeded(run)).or(runs.first());
+    let newest = runs.iter().find(|run| is_left(run)).or(runs.first());
     newest.map(|run| run.run.clone()).ok_or_else(|| {
         Failure::new(Kind::Usage, "there is no run to resume").hint("`sillage run TASK` launches one")
     })

@@ -117,6 +117,9 @@ pub struct RunSummary {
     /// Steps that wait for a person.
     #[serde(default)]
     pub asking: u32,
+    /// Whether it is over and something is left in it to be done again.
+    #[serde(default)]
+    pub resumable: bool,
     /// The position of the last event.
     pub last: Seq,
 }

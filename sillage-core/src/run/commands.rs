@@ -116,6 +116,8 @@ impl Run {
             state.tries = 0;
             state.next = match has_session {
                 true => to_synthesize.unwrap_or(Next::Continue),
+                // It was to be done again on what is merged by then, and never began.
+                false if state.next == Next::Anew => Next::Anew,
                 false => state.next_without_session(),
             };
             match state

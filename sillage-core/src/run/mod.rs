@@ -348,6 +348,13 @@ impl Run {
         self.end().is_some() && (!of_the_task.iter().all(Step::succeeded) || self.check_left())
     }
 
+    /// Whether every step has succeeded, and the check, if there is one, has passed.
+    fn is_done(&self) -> bool {
+        let check_passed = self.check().is_some_and(|check| check.passed);
+        let of_the_task = &self.steps[..self.definition.task.agents.len()];
+        of_the_task.iter().all(Step::succeeded) && (self.check_command().is_none() || check_passed)
+    }
+
     /// Its state in the words of R2.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -432,6 +439,7 @@ impl Run {
             steps: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
             ended: self.ended,
             asking: self.asking,
+            resumable: self.can_resume(),
             last: self.last,
         }
     }

@@ -180,6 +180,7 @@ fn summary(run: &RunId) -> RunSummary {
         steps: 1,
         ended: 0,
         asking: 0,
+        resumable: false,
         last: Seq(0),
     }
 }

@@ -107,7 +107,12 @@ impl Decision<'_> {
         let checking = run.check.stage == crate::run::check::CheckStage::Clearing;
         let busy = at_work || (!forced && (leasing || checking || run.ending_now() > 0));
         if !busy && run.closing.is_empty() && self.events.is_empty() {
-            self.say(Event::RunEnded { end: RunEnd::Stopped });
+            // A stop that came when all was done has stopped nothing.
+            let end = match run.is_done() {
+                true => run.outcome(),
+                false => RunEnd::Stopped,
+            };
+            self.say(Event::RunEnded { end });
         }
     }
 }

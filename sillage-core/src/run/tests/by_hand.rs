@@ -517,3 +517,47 @@ fn w18_a_retry_after_three_refused_reports_has_its_returns_anew() {
     assert_eq!(run.end(), Some(RunEnd::Complete));
     assert_eq!(run.step(A).unwrap().corrections(), 1);
 }
+
+#[test]
+fn r12_what_a_failed_retry_kept_from_being_done_again_starts_from_what_is_merged_by_then() {
+    let mut world = World::new(task(&["a", "s"], &[("a", "s")]).with_repository());
+    let mut run = world.run_to_end();
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    world.script("a", [permanent()]);
+    command(&mut world, &mut run, Command::Redo { step: A });
+    let run = world.go_on(run);
+    assert_eq!(words(&run), ["failed", "not_run"]);
+    let run = world.resume(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    let planned = world.log.iter().rev().find_map(|fact| match &fact.event {
+        Event::WorktreePlanned { step, base, .. } if *step == S => Some(base.clone()),
+        _ => None,
+    });
+    let merged = world.log.iter().rev().find_map(|fact| match &fact.event {
+        Event::Merged { step, tip } if *step == A => Some(tip.clone()),
+        _ => None,
+    });
+    assert!(merged.is_some());
+    assert_eq!(planned, merged);
+}
+
+#[test]
+fn r2_a_stop_that_comes_when_all_is_done_has_stopped_nothing() {
+    for definition in [
+        task(&["a", "s"], &[("a", "s")]),
+        task(&["a", "s"], &[("a", "s")]).with_repository(),
+    ] {
+        let mut world = World::new(definition);
+        let mut run = world.start();
+        world.settle_until_phase(&mut run, S.0, |phase| matches!(phase, Phase::Ended(_)));
+        assert_eq!(
+            run.end(),
+            None,
+            "its sessions or worktrees are still to be seen to"
+        );
+        world.input(&mut run, Input::Command(Command::Stop));
+        let run = world.go_on(run);
+        assert_eq!(run.end(), Some(RunEnd::Complete));
+        assert!(!run.can_resume());
+    }
+}
