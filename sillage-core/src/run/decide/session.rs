@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Decision;
 use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
+use crate::planted::{Bug, planted};
 use crate::ports::runtime::{
     Answer, FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError, StopReason, Usage,
 };
@@ -57,6 +58,19 @@ impl Decision<'_> {
                     opened: found.opened.clone(),
                 });
                 self.after_finding(step, found, in_flight);
+            }
+            Err(RuntimeError::Lost { .. }) if planted(Bug::LostAsFound) => {
+                let opened = OpenedSession {
+                    native: None,
+                    agent: String::new(),
+                    pid: None,
+                };
+                let taken = FoundSession {
+                    opened,
+                    restarted: true,
+                    in_flight: MessageFate::NotReceived,
+                };
+                self.found(session, &Ok(taken));
             }
             Err(RuntimeError::Lost { words }) => {
                 self.say(Event::SessionLost {
@@ -229,7 +243,8 @@ impl Decision<'_> {
             }
             RuntimeError::Quota { resets_at, .. } => {
                 let later = self.now.plus(self.run.definition.policy.gate_retry);
-                let until = resets_at.filter(|at| *at > self.now).unwrap_or(later);
+                let date = resets_at.filter(|at| *at > self.now || planted(Bug::PastDateBelieved));
+                let until = date.filter(|_| !planted(Bug::QuotaDateIgnored)).unwrap_or(later);
                 self.say(Event::WaitStarted {
                     step,
                     cause: WaitCause::Quota,
@@ -267,7 +282,7 @@ impl Decision<'_> {
         let tries = self.run.steps[step.position()].tries;
         let policy = &self.run.definition.policy;
         let most = policy.attempts;
-        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) {
+        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) && !planted(Bug::AttemptsIgnored) {
             return self.fail(step, FailureClass::Attempts, words);
         }
         let wait = backoff(policy.backoff_first, policy.backoff_most, tries, retry_after);
@@ -285,7 +300,8 @@ impl Decision<'_> {
             return;
         };
         let expected = state.is_answering() || state.sends_again();
-        if !expected || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
+        let expected = expected && state.session.as_deref().is_some_and(|s| s.answers(message));
+        if !expected && !planted(Bug::LateAnswerTaken) {
             return;
         }
         self.say(Event::Answered {
@@ -349,7 +365,9 @@ impl Decision<'_> {
         });
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
-        } else if corrections < self.run.definition.policy.corrections {
+        } else if corrections
+            < self.run.definition.policy.corrections + u8::from(planted(Bug::ThirdCorrection))
+        {
             let expected = report::Expected {
                 outputs: &self.run.agent(step).outputs,
             };
@@ -403,7 +421,13 @@ fn backoff(first: Duration, most: Duration, tries: u16, retry_after: Option<Dura
     let doubled = 1u32
         .checked_shl(u32::from(tries))
         .and_then(|factor| first.checked_mul(factor));
+    let most = if planted(Bug::BackoffUncapped) {
+        first * 64
+    } else {
+        most
+    };
     let wait = doubled.unwrap_or(most).min(most);
+    let retry_after = retry_after.filter(|_| !planted(Bug::RetryAfterIgnored));
     retry_after.map_or(wait, |asked| asked.max(wait))
 }
 
