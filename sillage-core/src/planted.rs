@@ -94,7 +94,7 @@ bugs! {
     WritesBlindly "writes-blindly",
     /// A message leaves before the files that it speaks of are there.
     FilesForgotten "files-forgotten",
-    /// What a session said while its message waited to be sent again is not heard.
+    /// What a session says while its message waits to be sent again is heard neither then nor later.
     NotHeardAgain "not-heard-again",
 }
 

@@ -299,7 +299,8 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
-        let expected = state.is_answering() || state.sends_again();
+        let sends_again = state.sends_again() && !planted(Bug::NotHeardAgain);
+        let expected = state.is_answering() || sends_again;
         let expected = expected && state.session.as_deref().is_some_and(|s| s.answers(message));
         if !expected && !planted(Bug::LateAnswerTaken) {
             return;
