@@ -36,10 +36,6 @@ bugs! {
     SeriesNotReset "series-not-reset",
     /// The time that a provider asks for is not waited.
     RetryAfterIgnored "retry-after-ignored",
-    /// A quota's date is not waited for.
-    QuotaDateIgnored "quota-date-ignored",
-    /// A quota's date that is past is taken as it is.
-    PastDateBelieved "past-date-believed",
     /// A step tries again although it tried as often as it may.
     AttemptsIgnored "attempts-ignored",
     /// A wait that is under way is forgotten when another engine takes the run up.

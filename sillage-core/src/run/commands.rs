@@ -47,6 +47,7 @@ impl Run {
                 | Phase::Finding
                 | Phase::Verifying
                 | Phase::Waiting(_)
+                | Phase::Held(_)
                 | Phase::Asking(_)
                 | Phase::Gathering
                 | Phase::Closing(_)
@@ -162,5 +163,6 @@ impl Run {
                 self.enter(StepIndex(node), Phase::Ready, at);
             }
         }
+        self.gates_resumed(at);
     }
 }

@@ -38,6 +38,7 @@ impl Decision<'_> {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)
@@ -97,6 +98,7 @@ impl Decision<'_> {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_) => !at_work_in_a_worktree,
         };
         self.go_on_within_ceilings()?;
@@ -157,6 +159,7 @@ impl Decision<'_> {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)

@@ -16,6 +16,7 @@ use sillage_core::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use sillage_core::ports::runtime::SessionRequest;
 use sillage_core::ports::store::RunSummary;
 use sillage_core::run::{MessagePurpose, Run, RunEnd};
+use sillage_core::time::Timestamp;
 
 use book::{MessageBook, SessionBook, StepBook};
 
@@ -132,6 +133,8 @@ pub(crate) struct Judge {
     merging: Option<StepIndex>,
     /// Permission requests that nobody was told of yet.
     asked: Vec<Seq>,
+    /// Until when each provider account is closed, as last told.
+    walls: BTreeMap<String, Timestamp>,
     found: Option<Violation>,
 }
 
