@@ -249,7 +249,7 @@ fn r4_a_stop_while_worktrees_go_leaves_nothing_to_be_done() {
     assert!(!run.outbox().is_empty(), "its worktree is to go");
     world.input(&mut run, Input::Command(Command::Stop));
     let run = world.go_on(run);
-    assert_eq!(run.end(), Some(RunEnd::Stopped));
+    assert_eq!(run.end(), Some(RunEnd::Complete));
     assert!(run.outbox().is_empty());
 }
 

@@ -529,13 +529,17 @@ fn r12_what_a_failed_retry_kept_from_being_done_again_starts_from_what_is_merged
     assert_eq!(words(&run), ["failed", "not_run"]);
     let run = world.resume(run);
     assert_eq!(run.end(), Some(RunEnd::Complete));
-    let planned = world.log.iter().rev().find_map(|fact| match &fact.event {
-        Event::WorktreePlanned { step, base, .. } if *step == S => Some(base.clone()),
-        _ => None,
+    let planned = world.log.iter().rev().find_map(|fact| {
+        let Event::WorktreePlanned { step, base, .. } = &fact.event else {
+            return None;
+        };
+        (*step == S).then(|| base.clone())
     });
-    let merged = world.log.iter().rev().find_map(|fact| match &fact.event {
-        Event::Merged { step, tip } if *step == A => Some(tip.clone()),
-        _ => None,
+    let merged = world.log.iter().rev().find_map(|fact| {
+        let Event::Merged { step, tip } = &fact.event else {
+            return None;
+        };
+        (*step == A).then(|| tip.clone())
     });
     assert!(merged.is_some());
     assert_eq!(planned, merged);
