@@ -106,9 +106,26 @@ impl Run {
             self.step_mut(step).tries = 0;
             return;
         }
+        if let Some(of) = self.group_to_gather_anew(step) {
+            self.spending.forget_failure(of);
+            self.gather_anew(of, step, at);
+        }
         self.outdate_what_follows(step);
         self.begin_anew(step, None, at);
         self.enter_as_it_may(step, at);
+    }
+
+    /// A coordinator that was over waits for its sub-agents again because of one of them, and reports anew; its plan and
+    /// what its other sub-agents did stay. What follows it ran on a report that counts no more.
+    pub(super) fn gather_anew(&mut self, of: StepIndex, because: StepIndex, at: Timestamp) {
+        self.outdate_what_follows(of);
+        let group = self.steps[of.position()].group.take();
+        self.begin_anew(of, Some(because), at);
+        self.step_mut(of).group = group.map(|mut group| {
+            group.told = false;
+            group
+        });
+        self.enter(of, Phase::Gathering, at);
     }
 
     /// What did not run because of the step may run.

@@ -92,6 +92,9 @@ impl Run {
     pub(super) fn resume_asked(&mut self, at: Timestamp) {
         self.stage = Stage::Running;
         self.engine_started(at);
+        for (of, sub) in self.reported_without() {
+            self.gather_anew(of, sub, at);
+        }
         let again: Vec<StepIndex> = (0..self.steps.len())
             .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
             .filter(|step| {

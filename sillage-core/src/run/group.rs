@@ -327,6 +327,8 @@ impl Run {
         match (&state.session, state.worktree()) {
             (Some(_), Some(worktree)) if behind(&worktree.base) => Next::Restart,
             (Some(_), _) => Next::Synthesize,
+            // Done again by hand: its worktree may be removed.
+            (None, _) if state.next == Next::Anew => Next::Anew,
             (None, _) => state.next_without_session(),
         }
     }
@@ -338,12 +340,53 @@ impl Run {
         }
     }
 
-    // --- Resuming ---
+    // --- Done again ---
 
-    /// Whether the step is a sub-agent's whose group's report was made without it: it stays as it is (R12).
+    /// Whether the step is a sub-agent's by a plan that its coordinator has made another for since.
+    pub(super) fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
+        self.coordinator_of(step)
+            .is_some_and(|of| !self.sub_agents_of(of).any(|sub| sub == step))
+    }
+
+    /// The coordinator that gathers and reports anew when this sub-agent of its plan is done again: one that is over
+    /// after it had a say in its group's end.
+    pub(super) fn group_to_gather_anew(&self, step: StepIndex) -> Option<StepIndex> {
+        let of = self
+            .coordinator_of(step)
+            .filter(|_| !self.is_of_an_earlier_plan(step))?;
+        let state = &self.steps[of.position()];
+        let over = matches!(
+            state.end(),
+            Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Failed(_))
+        );
+        (over && state.conflict().is_none()).then_some(of)
+    }
+
+    /// Coordinators that reported without a sub-agent that never ran, for a person or a ceiling kept it from it, each
+    /// with the first such sub-agent: a resume has those run, and the report made anew (R12).
+    pub(super) fn reported_without(&self) -> Vec<(StepIndex, StepIndex)> {
+        let mut all: Vec<(StepIndex, StepIndex)> = Vec::new();
+        for position in self.definition.task.agents.len()..self.steps.len() {
+            let sub = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
+            let kept = matches!(
+                self.steps[position].end(),
+                Some(StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_))
+            );
+            let Some(of) = self.group_to_gather_anew(sub).filter(|_| kept) else {
+                continue;
+            };
+            if self.steps[of.position()].succeeded() && all.iter().all(|(other, _)| *other != of) {
+                all.push((of, sub));
+            }
+        }
+        all
+    }
+
+    /// Whether the step is a sub-agent's whose group's report was made without it, or by another plan: it stays as it is
+    /// (R12).
     pub(super) fn stays_lost(&self, step: StepIndex) -> bool {
         self.coordinator_of(step)
-            .is_some_and(|of| self.is_past_its_group(of))
+            .is_some_and(|of| self.is_past_its_group(of) || self.is_of_an_earlier_plan(step))
     }
 
     /// Whether the coordinator's report is accepted, and its work on its way to be merged or merged.

@@ -341,11 +341,12 @@ impl Run {
         }
     }
 
-    /// Whether it is over and something in it did not succeed, its check included (R12).
+    /// Whether it is over and something in it did not succeed, its check included, or a sub-agent never ran (R12).
     #[must_use]
     pub fn can_resume(&self) -> bool {
         let of_the_task = &self.steps[..self.definition.task.agents.len()];
-        self.end().is_some() && (!of_the_task.iter().all(Step::succeeded) || self.check_left())
+        let left = || !of_the_task.iter().all(Step::succeeded) || !self.reported_without().is_empty();
+        self.end().is_some() && (left() || self.check_left())
     }
 
     /// Whether every step has succeeded, and the check, if there is one, has passed.

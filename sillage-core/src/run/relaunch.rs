@@ -17,6 +17,7 @@ use crate::fault::nearest;
 use crate::graph::Graph;
 use crate::id::{RunId, StepIndex};
 use crate::plain;
+use crate::ports::workspace::{Committed, DiffStat};
 use crate::task::{AgentDefinition, Task};
 
 /// What a relaunch takes from an earlier run.
@@ -261,7 +262,7 @@ fn choose(earlier: &Run, old: &Side<'_>, new: &Side<'_>, from: u32) -> Vec<Taken
             step: StepIndex(node),
             end: end_of(end, step),
             report: Arc::clone(report),
-            work: work_of(step),
+            work: work_of(step).map(|work| with_its_groups(earlier, StepIndex(was), work)),
         });
     }
     taken
@@ -289,11 +290,49 @@ fn work_of(step: &Step) -> Option<TakenWork> {
     })
 }
 
+/// A coordinator's work is its group's too (W22). What its sub-agents did is beneath its own commits, in the commit that
+/// its worktree was put to for the group's report; where it made none, or they were not merged, that commit is taken.
+fn with_its_groups(earlier: &Run, step: StepIndex, own: TakenWork) -> TakenWork {
+    if own.is_to_be_merged() {
+        return own;
+    }
+    let Some(base) = earlier.steps()[step.position()]
+        .worktree()
+        .map(|w| w.base.clone())
+    else {
+        return own;
+    };
+    let subs = earlier.sub_agents_of(step);
+    let merged = subs
+        .filter_map(|sub| earlier.steps()[sub.position()].work())
+        .filter(|work| work.merged)
+        .filter_map(|work| work.committed.as_ref());
+    let mut all = Committed {
+        tip: base,
+        commits: 0,
+        diff: DiffStat::default(),
+    };
+    for one in merged {
+        all.commits = all.commits.saturating_add(one.commits);
+        all.diff.files = all.diff.files.saturating_add(one.diff.files);
+        all.diff.insertions = all.diff.insertions.saturating_add(one.diff.insertions);
+        all.diff.deletions = all.diff.deletions.saturating_add(one.diff.deletions);
+    }
+    match all.commits {
+        0 => own,
+        _ => TakenWork {
+            committed: all,
+            conflicts: Vec::new(),
+            ..own
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ports::runtime::RuntimeError;
-    use crate::run::tests::world::{Reply, World, task};
+    use crate::run::tests::world::{Reply, World, plan, report, task};
     use crate::run::{Command, Input, RunDefinition, RunEnd};
 
     fn chain() -> RunDefinition {
@@ -450,5 +489,63 @@ mod tests {
             .find(|taken| taken.step == StepIndex(0))
             .unwrap();
         assert_eq!(work.work.as_ref().unwrap().committed.tip, "commit-of-a");
+    }
+
+    #[test]
+    fn r13_a_coordinator_that_wrote_nothing_itself_hands_over_its_groups_work() {
+        // Its own commits, none, or one that conflicts; with a lost sub-agent or not.
+        for (own, clashes, lost) in [
+            (1, false, false),
+            (0, false, false),
+            (0, false, true),
+            (1, true, false),
+        ] {
+            let definition = task(&["build", "c"], &[("build", "c")])
+                .with_dynamic("build")
+                .with_repository();
+            let mut world = World::new(definition);
+            world.plans("build", [Reply::text(&plan(&[("x", &[]), ("y", &[])]))]);
+            let words = "refused".to_owned();
+            let refused = || Reply::Error(RuntimeError::Permanent { words: words.clone() });
+            if lost {
+                world.script("build/y", [refused()]);
+                world.script("build", [Reply::text(&report("partial"))]);
+            }
+            if own == 0 {
+                world.writes_nothing.push("build");
+            }
+            if clashes {
+                world.clashes.insert("build".to_owned(), u8::MAX);
+            }
+            world.script("c", [refused()]);
+            let run = world.run_to_end();
+            let build = &run.steps()[0];
+            assert!(build.succeeded(), "{}", build.word());
+            let same = Task::clone(&run.definition().task);
+            let relaunch = relaunched(&run, &same, "c").unwrap();
+            let work = relaunch.taken[0].work.as_ref().unwrap();
+            let base = build.worktree().unwrap().base.clone();
+            assert!(base.starts_with("merge-of-build/"), "{base}");
+            let (tip, commits) = match (own, clashes, lost) {
+                (1, false, _) => ("commit-of-build", 1),
+                (_, _, false) => (base.as_str(), 2),
+                (_, _, true) => (base.as_str(), 1),
+            };
+            assert_eq!(
+                (work.committed.tip.as_str(), work.committed.commits),
+                (tip, commits)
+            );
+            assert!(work.is_to_be_merged());
+            // The new run merges it, and it can be taken from there again.
+            let mut world = World::new(run.definition().clone());
+            let facts = Run::relaunch(world.now, world.definition.clone(), run.id(), relaunch.taken);
+            world.log.extend(facts.clone());
+            let mut new = Run::replay(facts).unwrap();
+            world.turn(&mut new, vec![]);
+            let new = world.go_on(new);
+            assert_eq!(world.merged_once(), ["build", "c"]);
+            let again = relaunched(&new, &same, "c").unwrap();
+            assert_eq!(again.taken[0].work.as_ref().unwrap().committed.tip, tip);
+        }
     }
 }

@@ -13,7 +13,10 @@ use crate::run::step::{Phase, Step};
 impl Decision<'_> {
     /// Does a step again; with `redo`, also one that succeeded.
     pub(super) fn retry(&mut self, step: StepIndex, redo: bool) -> Result<(), Refused> {
-        let state = self.asked_of(step)?;
+        let state = match self.run.group_to_gather_anew(step) {
+            Some(_) if !self.is_stopping() => &self.run.steps[step.position()],
+            Some(_) | None => self.asked_of(step)?,
+        };
         let agent = || self.run.step_name(step).to_owned();
         match &state.phase {
             Phase::Waiting(_) if self.run.stage == Stage::Running => {
@@ -200,7 +203,11 @@ impl Decision<'_> {
         if !matches!(self.run.stage, Stage::Ended(_)) {
             return;
         }
-        let renewed: BTreeSet<StepIndex> = self.run.outdated_by(step).into_iter().collect();
+        let mut renewed: BTreeSet<StepIndex> = self.run.outdated_by(step).into_iter().collect();
+        if let Some(of) = self.run.group_to_gather_anew(step) {
+            renewed.extend(self.run.outdated_by(of));
+            renewed.insert(of);
+        }
         self.end_what_cannot_run(Some(step), &renewed);
     }
 

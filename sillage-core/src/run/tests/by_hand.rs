@@ -388,6 +388,10 @@ fn hold(run: &Run, world: &World) {
         | Event::StepOutdated { step, .. } = &fact.event
         {
             over[step.position()] = false;
+            // A sub-agent's coordinator reports anew.
+            if let (Event::RetryAsked { .. }, Some(of)) = (&fact.event, run.coordinator_of(*step)) {
+                over[of.position()] = false;
+            }
         } else if let Event::SessionPlanned { step, .. } = &fact.event {
             assert!(!over[step.position()], "{step:?} began again and nobody asked");
         }

@@ -436,3 +436,75 @@ fn r1_a_crash_at_each_event_of_a_group_leads_to_the_same_end() {
         world.no_identifier_twice();
     }
 }
+
+fn counted(run: &Run) -> Vec<(&str, &'static str, u32)> {
+    let again = run
+        .steps()
+        .iter()
+        .map(|step| step.hand().map_or(0, |hand| hand.again));
+    words(run)
+        .into_iter()
+        .zip(again)
+        .map(|((name, word), again)| (name, word, again))
+        .collect()
+}
+
+#[test]
+fn w23_a_lost_sub_agent_is_done_again_after_its_coordinator_reported_and_the_report_is_made_anew() {
+    for repository in [false, true] {
+        let mut world = World::new(match repository {
+            true => definition().with_repository(),
+            false => definition(),
+        });
+        world.plans(
+            "build",
+            [Reply::text(&plan(&[("x", &[]), ("y", &["x"]), ("z", &[])]))],
+        );
+        world.script("build/x", [permanent()]);
+        world.script("build", [Reply::text(&report("partial"))]);
+        let mut run = world.run_to_end();
+        assert_eq!(run.step(BUILD).unwrap().word(), "partial");
+        let x = run.step_named("build/x").unwrap();
+        world.input(&mut run, Input::Command(Command::Retry { step: x }));
+        let run = world.go_on(run);
+        assert_eq!(run.end(), Some(RunEnd::Complete));
+        assert_eq!(
+            counted(&run),
+            [
+                ("a", "complete", 0),
+                ("build", "complete", 1),
+                ("c", "complete", 1),
+                ("build/x", "complete", 1),
+                ("build/y", "complete", 0),
+                ("build/z", "complete", 0)
+            ]
+        );
+        assert_eq!((world.prompts_to("build/z"), world.prompts_to("c")), (1, 2));
+        assert_eq!(world.told(1, MessagePurpose::Plan), 1, "its plan stands");
+        assert!(text_to(&world, 1, MessagePurpose::Synthesis).contains("## Your plan"));
+        assert!(world.open.is_empty() && run.outbox().is_empty());
+        let replayed = Run::replay(world.log.clone()).unwrap();
+        assert_eq!(format!("{:?}", replayed.steps()), format!("{:?}", run.steps()));
+    }
+}
+
+#[test]
+fn r12_a_resume_runs_skipped_sub_agents_and_has_the_report_made_anew() {
+    let mut world = World::new(definition().with_repository());
+    world.plans("build", [Reply::text(&plan(&[("x", &[]), ("y", &["x"])]))]);
+    world.script("build/x", [Reply::Silence]);
+    world.script("build", [Reply::text(&report("partial"))]);
+    let mut run = world.start();
+    world.settle(&mut run);
+    world.input(&mut run, Input::Command(Command::Skip { step: StepIndex(3) }));
+    let run = world.go_on(run);
+    assert_eq!((run.end(), run.can_resume()), (Some(RunEnd::Partial), true));
+    let run = world.resume(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    assert!(run.steps().iter().all(|step| step.word() == "complete"));
+    assert!(!run.can_resume());
+    assert_eq!(
+        (world.told(1, MessagePurpose::Plan), world.prompts_to("a")),
+        (1, 1)
+    );
+}

@@ -224,6 +224,8 @@ pub(crate) struct World {
     pub(crate) merged: Vec<String>,
     /// Times that the merge of an agent's work conflicts before it does not.
     pub(crate) clashes: HashMap<String, u8>,
+    /// Steps whose worktrees hold no commit of their own at their end.
+    pub(crate) writes_nothing: Vec<&'static str>,
     /// Times that an agent reports on a conflict that it left.
     pub(crate) stubborn: HashMap<String, u8>,
     /// Whether the task's check passes.
@@ -267,6 +269,7 @@ impl World {
             cancelled: 0,
             merged: vec![],
             clashes: HashMap::new(),
+            writes_nothing: Vec::new(),
             stubborn: HashMap::new(),
             passes: true,
             seen: StraySeen::default(),
@@ -383,6 +386,7 @@ impl World {
         let mut other = World::new(self.definition.clone());
         other.scripts.clone_from(&self.scripts);
         other.clashes.clone_from(&self.clashes);
+        other.writes_nothing.clone_from(&self.writes_nothing);
         other.stubborn.clone_from(&self.stubborn);
         other.passes = self.passes;
         other.person.clone_from(&self.person);
@@ -609,9 +613,13 @@ impl World {
                     0 => format!("commit-of-{name}"),
                     again => format!("commit-of-{name}-{again}"),
                 };
+                let writes = !self.writes_nothing.contains(&name);
                 let work = Committed {
-                    tip,
-                    commits: 1,
+                    tip: match run.step(step).and_then(|state| state.worktree()) {
+                        Some(worktree) if !writes => worktree.base.clone(),
+                        _ => tip,
+                    },
+                    commits: u32::from(writes),
                     diff: DiffStat::default(),
                 };
                 Some(Input::Committed {
