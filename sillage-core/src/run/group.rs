@@ -116,6 +116,15 @@ impl Run {
         range.map(StepIndex)
     }
 
+    /// Whether the step is a sub-agent's of a plan that its coordinator made before it was begun anew. It stays as it
+    /// ended: the group that counts is another.
+    pub(super) fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
+        self.coordinator_of(step).is_some_and(|of| {
+            let group = self.steps[of.position()].group.as_deref();
+            !group.is_some_and(|group| (group.first..group.first + group.count).contains(&step.0))
+        })
+    }
+
     /// A coordinator's plan, once it is accepted.
     #[must_use]
     pub fn plan(&self, step: StepIndex) -> Option<&Plan> {
@@ -298,6 +307,9 @@ impl Run {
     }
 
     fn count_to_gather(&mut self, step: StepIndex, count: impl Fn(u32) -> u32) {
+        if self.is_of_an_earlier_plan(step) {
+            return;
+        }
         if let Some(of) = self.coordinator_of(step)
             && let Some(group) = self.step_mut(of).group.as_deref_mut()
         {
@@ -338,10 +350,11 @@ impl Run {
 
     // --- Resuming ---
 
-    /// Whether the step is a sub-agent's whose group's report was made without it: it stays as it is (R12).
+    /// Whether the step is a sub-agent's whose group's report was made without it, or is to be made of another plan: it
+    /// stays as it is (R12).
     pub(super) fn stays_lost(&self, step: StepIndex) -> bool {
-        self.coordinator_of(step)
-            .is_some_and(|of| self.is_past_its_group(of))
+        let past = self.coordinator_of(step).map(|of| self.is_past_its_group(of));
+        past.is_some_and(|past| past || self.is_of_an_earlier_plan(step))
     }
 
     /// Whether the coordinator's report is accepted, and its work on its way to be merged or merged.
