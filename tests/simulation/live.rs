@@ -80,6 +80,10 @@ fn engine(simulation: &Simulation, life: &Life) -> Engine {
 }
 
 /// Launches the run, or takes it up, and does to it what the person does.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every command but a resume is of one step, and takes a run up"
+)]
 async fn drive(simulation: &Simulation, engine: &Engine) -> Over {
     let definition = simulation.definition();
     let begun = match (simulation.is_launched(), simulation.is_over()) {

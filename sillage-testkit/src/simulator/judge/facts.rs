@@ -16,6 +16,14 @@ use crate::workspace::MemoryWorkspace;
 
 type Sessions = BTreeMap<ClientSessionId, Session>;
 
+/// Whether a step that waits for a place is past it because the answer came after all to a message that was told as
+/// not accepted. Its session was at work all the while.
+fn is_by_a_late_answer(event: &Event) -> bool {
+    let goes_back = [MessagePurpose::Correction, MessagePurpose::PlanCorrection];
+    matches!(event, Event::ReportFound { .. } | Event::ReportAccepted { .. })
+        || matches!(event, Event::MessagePlanned { purpose, .. } if goes_back.contains(purpose))
+}
+
 impl Judge {
     /// A fact is in the log.
     pub(crate) fn fact(
@@ -50,7 +58,9 @@ impl Judge {
         self.note(fact, sessions);
         self.fold(fact);
         self.taken_up(fact);
-        if let (Some(step), Some(Phase::Ready)) = (fact.event.step(), before) {
+        if let (Some(step), Some(Phase::Ready)) = (fact.event.step(), before)
+            && !is_by_a_late_answer(&fact.event)
+        {
             self.took_place(step);
         }
         if let Event::Merged { step, tip } = &fact.event {
@@ -70,40 +80,6 @@ impl Judge {
         if let Err(error) = folded {
             self.violated(Promise::Replays, || error.to_string());
         }
-    }
-
-    /// A step took a place: the limits hold, counted over all steps anew.
-    fn took_place(&mut self, step: StepIndex) {
-        let Some(run) = &self.run else { return };
-        let takes = |index: usize| run.steps()[index].phase().holds_place();
-        if !takes(step.position()) {
-            return;
-        }
-        let model = |index: usize| {
-            let index = StepIndex(u32::try_from(index).unwrap_or(u32::MAX));
-            run.agent(index).model.clone()
-        };
-        let all: Vec<usize> = (0..run.steps().len()).filter(|index| takes(*index)).collect();
-        let mine = model(step.position());
-        let same = all.iter().filter(|index| model(**index) == mine).count();
-        let definition = run.definition();
-        let most = definition.parallel.get() as usize;
-        let most_of_model = definition
-            .task
-            .limits
-            .models
-            .get(&mine)
-            .map_or(usize::MAX, |most| most.get() as usize);
-        let count = all.len();
-        self.expect(Promise::Limits, count <= most, || {
-            format!("step {} starts: {count} of {most}", step.0)
-        });
-        self.expect(Promise::Limits, same <= most_of_model, || {
-            format!(
-                "step {} starts: {same} of {most_of_model} of model {mine}",
-                step.0
-            )
-        });
     }
 
     /// What must hold of the fact, by the judge's own books; then the books are brought up to date.

@@ -6,6 +6,7 @@ mod ending;
 mod facts;
 mod groups;
 mod hands;
+mod limits;
 
 use std::collections::BTreeMap;
 use std::fmt;
