@@ -28,6 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         permissions: PermissionPolicy::default(),
         budget: None,
         fail_fast: false,
+        waits: Default::default(),
         closed: Vec::new(),
         data: data.path().to_owned(),
     };
@@ -53,6 +54,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
             FeedItem::Missed(count) => println!("this reader was too slow for {count} items"),
+            FeedItem::DiskFull { words, .. } => println!("the run waits for room on the disk: {words}"),
+            FeedItem::DiskHasRoom => println!("there is room on the disk again"),
             // Kinds of news that later versions know.
             _ => {}
         }

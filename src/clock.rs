@@ -1,9 +1,10 @@
 //! The machine's time and random identifiers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sillage_core::id::{ClientMessageId, ClientSessionId, RunId};
 use sillage_core::ports::{Clock, Ids};
+use sillage_core::run::ClockReading;
 use sillage_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -15,6 +16,26 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn reading(&self) -> Option<ClockReading> {
+        use rustix::time::{ClockId, Timespec, clock_gettime};
+        let span = |time: Timespec| {
+            let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+            Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
+        };
+        let read = || ClockReading {
+            passed: span(clock_gettime(ClockId::Boottime)),
+            wall: self.now(),
+            awake: span(clock_gettime(ClockId::Monotonic)),
+        };
+        let awake = || span(clock_gettime(ClockId::Monotonic));
+        // Readings that were torn apart, as by a signal that stops this process, would look like a sleep.
+        let mut readings = (0..3).map(|_| (awake(), read()));
+        readings
+            .find(|(before, reading)| reading.awake.saturating_sub(*before) < Duration::from_secs(1))
+            .map(|(_, reading)| reading)
     }
 }
 

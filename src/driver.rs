@@ -11,10 +11,13 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
 use sillage_core::ports::Ids;
-use sillage_core::run::{Command, Effect, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd};
+use sillage_core::run::{
+    ClockWatch, Command, Effect, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::accounts::Accounts;
 use crate::effects::{self, Files};
 use crate::engine::{Engine, EngineError};
 use crate::feed::Feed;
@@ -53,6 +56,8 @@ pub(crate) struct Driver {
     /// Effects begun and still wanted; no task once it is carried out.
     begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
     pumps: HashMap<ClientSessionId, JoinHandle<()>>,
+    accounts: Accounts,
+    clocks: ClockWatch,
     files: Arc<Files>,
     /// Whose commands are among the inputs of the turn.
     commanders: Vec<(Input, oneshot::Sender<Result<(), Refused>>)>,
@@ -80,6 +85,8 @@ impl Driver {
             receiver,
             begun: HashMap::new(),
             pumps: HashMap::new(),
+            accounts: Accounts::default(),
+            clocks: ClockWatch::default(),
             files: Arc::default(),
             commanders: Vec::new(),
             sent: HashSet::new(),
@@ -100,6 +107,8 @@ impl Driver {
         // The same log begins the same things in the same order.
         wanted.sort_unstable();
         self.begin_missing(wanted);
+        self.accounts
+            .follow(&self.run, &self.engine.runtime, &self.sender);
         loop {
             if let Some(end) = self.run.end() {
                 return Ok(end);
@@ -166,11 +175,15 @@ impl Driver {
 
     /// One turn: decide, make durable, show, act.
     async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), EngineError> {
-        let now = self.engine.clock.now();
+        // First of all what the clocks tell: whatever else is decided now goes by their time.
+        let reading = self.engine.clock.reading();
+        let mut news = reading.map_or_else(Vec::new, |reading| self.clocks.read(reading));
+        news.extend(inputs);
+        let now = reading.map_or_else(|| self.engine.clock.now(), |reading| reading.wall);
         let run = self.run.id().clone();
         let turn = self
             .run
-            .turn(now, &mut *self.ids, inputs)
+            .turn(now, &mut *self.ids, news)
             .map_err(|source| EngineError::Corrupt {
                 run: run.clone(),
                 source,
@@ -188,9 +201,15 @@ impl Driver {
         }
         self.append(&turn.facts).await?;
         self.obeyed();
+        let mut gates_moved = false;
         for fact in turn.facts {
             self.follow_sessions(&fact);
+            gates_moved |= matches!(fact.event, Event::GateClosed { .. } | Event::GateOpened { .. });
             self.feed.fact(fact);
+        }
+        if gates_moved {
+            self.accounts
+                .follow(&self.run, &self.engine.runtime, &self.sender);
         }
         let changes = self.run.take_outbox_changes();
         self.act(changes);
@@ -302,6 +321,7 @@ impl Driver {
 
     /// Closes what may still be alive, so that a run that is over leaves no process.
     async fn leave_nothing(&mut self) {
+        self.accounts.stop();
         for (_, pump) in self.pumps.drain() {
             pump.abort();
         }

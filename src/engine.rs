@@ -423,6 +423,14 @@ impl RunHandle {
         self.command(Command::AnswerPermission { asked, answer }).await
     }
 
+    /// Uses a provider account again that the run waits for (R8). That it is used is durable when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] when the run does not wait for the account; [`EngineError::Gone`] when it is over.
+    pub async fn try_account(&self, account: String) -> Result<(), EngineError> {
+        self.command(Command::TryAccount { account }).await
+    }
+
     /// Commands the run; what follows is durable when this returns.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
 use sillage_core::run::{Budget, RunDefinition, RunPolicy, RunRepository, worktrees};
+use sillage_core::settings::WaitSettings;
 use sillage_core::task::{self, Autocompact, Task, WorktreeWish};
 
 use crate::project::{BadFolder, Project, ProjectError};
@@ -41,6 +42,8 @@ pub struct LaunchRequest {
     pub budget: Option<Budget>,
     /// Whether the first failure keeps the rest from being begun.
     pub fail_fast: bool,
+    /// How the run waits when a provider fails.
+    pub waits: WaitSettings,
     /// The folder of the program's data, in which the run's own files are written. No agent reads or writes there but
     /// in its own worktree.
     pub data: PathBuf,
@@ -157,7 +160,7 @@ pub async fn prepare(
             budget: request.budget,
             fail_fast: request.fail_fast,
             autocompact_tokens: autocompact(&task),
-            ..RunPolicy::default()
+            ..request.waits.of(RunPolicy::default())
         },
         task: Arc::new(task),
     };

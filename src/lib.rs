@@ -6,6 +6,7 @@
 //! The adapters of the program `sillage` come as default features: [`store`] (sled), [`acp`] (local agents over the
 //! Agent Client Protocol) and [`workspace`] (git).
 
+mod accounts;
 mod active;
 #[cfg(feature = "acp")]
 pub mod agents;

@@ -35,11 +35,13 @@ pub(crate) struct Pump {
     pub(crate) sender: mpsc::UnboundedSender<Message>,
 }
 
-/// Usage totals that are not in the log yet.
+/// What is told at most once a while, or once a message.
 #[derive(Default)]
-struct PendingUsage {
+struct Pending {
     usage: Option<Usage>,
     told: Option<Timestamp>,
+    /// Whether it was told of the message being answered that its model uses tools.
+    tool_told: bool,
 }
 
 impl Pump {
@@ -55,7 +57,7 @@ impl Pump {
             }
         };
         let mut chunk = Vec::new();
-        let mut pending = PendingUsage::default();
+        let mut pending = Pending::default();
         let mut over = false;
         while let Some(event) = events.next().await {
             let now = self.clock.now();
@@ -86,7 +88,7 @@ impl Pump {
         }
     }
 
-    fn take(&self, event: &SessionEvent, now: Timestamp, pending: &mut PendingUsage) {
+    fn take(&self, event: &SessionEvent, now: Timestamp, pending: &mut Pending) {
         let session = self.session;
         if let SessionEventKind::Usage { usage } = &event.kind {
             pending.usage = Some(pending.usage.unwrap_or_default().updated_by(*usage));
@@ -94,6 +96,15 @@ impl Pump {
         }
         if let SessionEventKind::Tool { locations, .. } = &event.kind {
             self.files.named.add(self.step, locations);
+            if !std::mem::replace(&mut pending.tool_told, true) {
+                self.tell(Input::ToolUsed { session });
+            }
+        }
+        if matches!(
+            event.kind,
+            SessionEventKind::Answer { .. } | SessionEventKind::Error { .. }
+        ) {
+            pending.tool_told = false;
         }
         let news = match &event.kind {
             SessionEventKind::Answer { message, answer } => Input::Answered {
@@ -141,7 +152,7 @@ impl Pump {
     }
 
     /// Tells the totals, at most once a while unless something is about to end (`now` is none).
-    fn tell_usage(&self, pending: &mut PendingUsage, now: Option<Timestamp>) {
+    fn tell_usage(&self, pending: &mut Pending, now: Option<Timestamp>) {
         let too_soon = now
             .zip(pending.told)
             .is_some_and(|(now, told)| now.since(told) < USAGE_EVERY);

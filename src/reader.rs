@@ -1,5 +1,7 @@
 //! [`Reader`]: what the store of a data folder holds and what goes on in its runs, whoever holds it.
 
+mod accounts;
+
 #[cfg(feature = "store")]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -37,6 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         permissions: PermissionPolicy::default(),
         budget: None,
         fail_fast: false,
+        waits: Default::default(),
         closed: Vec::new(),
         data: data.path().to_owned(),
     };

@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Follow(commands::follow::Follow),
     /// Ask a run to stop; a second time forces it.
     Stop(commands::stop::Stop),
+    /// List the provider accounts that runs wait for, or have one used again.
+    Accounts(commands::accounts::Accounts),
     /// Have an agent's step tried again, and what follows it.
     Retry(commands::by_hand::Retry),
     /// Go on without an agent's step.

@@ -1,5 +1,6 @@
 //! The commands, one module each: its arguments, and what it does.
 
+pub(crate) mod accounts;
 pub(crate) mod agents;
 pub(crate) mod by_hand;
 pub(crate) mod check;
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Status(status) => status::run(&status, global, output),
         Command::Follow(follow) => follow::run(&follow, global, output),
         Command::Stop(stop) => stop::run(&stop, global, output),
+        Command::Accounts(accounts) => accounts::run(&accounts, global, output),
         Command::Retry(arguments) => by_hand::retry(&arguments, global, output),
         Command::Skip(arguments) => by_hand::skip(&arguments, global, output),
         Command::Relaunch(arguments) => relaunch::run(&arguments, global, output),

@@ -1,6 +1,7 @@
 //! The journal of a run: each fact as one sentence, and those of them that tell of something that failed (R31).
 
 mod sentence;
+mod waits;
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::id::{ClientSessionId, Seq, StepIndex};
 use crate::report::{CheckStatus, Report};
-use crate::run::{AnsweredBy, BudgetMode, Event, Recorded, Run, RunEnd, StepEnd};
+use crate::run::{AnsweredBy, BudgetMode, Event, Recorded, Run, RunEnd, StepEnd, WaitCause};
 use crate::time::Timestamp;
 
 /// A line of the journal.
@@ -134,6 +135,12 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::ReportAccepted { .. }
         | Event::WaitStarted { .. }
         | Event::WaitEnded { .. }
+        | Event::GateClosed { .. }
+        | Event::GateDated { .. }
+        | Event::GateProbed { .. }
+        | Event::GateOpened { .. }
+        | Event::MachineSlept { .. }
+        | Event::ClockJumped { .. }
         | Event::StepFailing { .. }
         | Event::WorkCommitted { .. }
         | Event::MergePlanned { .. }
@@ -192,6 +199,12 @@ fn kind(event: &Event) -> &'static str {
         Event::ReportAccepted { .. } => "report_accepted",
         Event::WaitStarted { .. } => "wait_started",
         Event::WaitEnded { .. } => "wait_ended",
+        Event::GateClosed { .. } => "gate_closed",
+        Event::GateDated { .. } => "gate_dated",
+        Event::GateProbed { .. } => "gate_probed",
+        Event::GateOpened { .. } => "gate_opened",
+        Event::MachineSlept { .. } => "machine_slept",
+        Event::ClockJumped { .. } => "clock_jumped",
         Event::StepFailing { .. } => "step_failing",
         Event::WorkCommitted { .. } => "work_committed",
         Event::MergePlanned { .. } => "merge_planned",
@@ -263,6 +276,10 @@ fn severity(event: &Event) -> Severity {
             ..
         }
         | Event::StepFailing { .. }
+        | Event::GateProbed { .. }
+        | Event::GateOpened { .. }
+        | Event::MachineSlept { .. }
+        | Event::ClockJumped { .. }
         | Event::SessionGone { .. }
         | Event::ConflictReturned { .. }
         | Event::MergeAbandoned { .. }
@@ -275,9 +292,15 @@ fn severity(event: &Event) -> Severity {
         | Event::PlanRefused { .. }
         | Event::ReportRefused { .. }
         | Event::WaitStarted { .. }
+        | Event::GateDated { .. }
         | Event::MergeConflicted { .. }
         | Event::ConflictLeft { .. }
         | Event::StrayWrites { .. } => Severity::Warning,
+        // Someone has to sign in; a quota comes back by itself.
+        Event::GateClosed { wall, .. } => match wall.cause {
+            WaitCause::SignIn => Severity::Error,
+            WaitCause::Quota | WaitCause::Backoff | WaitCause::Capacity => Severity::Warning,
+        },
         // A person has to merge it.
         Event::ConflictGivenUp { .. } => Severity::Error,
         Event::CheckEnded { result } if result.passed => Severity::Info,

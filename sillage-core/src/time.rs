@@ -20,6 +20,13 @@ impl Timestamp {
         )
     }
 
+    /// The instant so many milliseconds later, or earlier where it is below zero; the last or first representable one
+    /// when that is too far.
+    #[must_use]
+    pub fn shifted(self, by_ms: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(by_ms))
+    }
+
     /// The time from `earlier` to `self`; zero when `earlier` is later, as after a clock set back.
     #[must_use]
     pub fn since(self, earlier: Timestamp) -> Duration {

@@ -194,6 +194,20 @@ impl ControlClient {
         }
     }
 
+    /// Uses a provider account again that the run waits for.
+    ///
+    /// # Errors
+    /// [`ReadError::Refused`], [`ReadError::NotDriven`], [`ReadError::Control`].
+    pub async fn try_account(&self, run: &RunId, account: &str) -> Result<(), ReadError> {
+        let (run, account) = (run.clone(), account.to_owned());
+        let told = self.only(&Request::TryAccount { run, account }).await?;
+        if told == Answer::AccountTried {
+            Ok(())
+        } else {
+            Err(unexpected(&told))
+        }
+    }
+
     /// The text that a run executed; none where the store has it no more.
     ///
     /// # Errors
@@ -316,6 +330,7 @@ impl Answers {
             | Answer::Heard(_)
             | Answer::StopAsked { .. }
             | Answer::PermissionAnswered
+            | Answer::AccountTried
             | Answer::Taken
             | Answer::Executed(_)
             | Answer::Chunk(_)) => Ok(Some(part)),

@@ -51,6 +51,8 @@ pub(super) enum Request {
         asked: Seq,
         answer: PermissionAnswer,
     },
+    /// Uses a provider account again: [`Answer::AccountTried`] once that is durable.
+    TryAccount { run: RunId, account: String },
     /// A session's transcript: [`Answer::Chunk`] for each chunk.
     Transcript { run: RunId, session: ClientSessionId },
 }
@@ -82,6 +84,7 @@ pub(super) enum Answer {
         again: bool,
     },
     PermissionAnswered,
+    AccountTried,
     Taken,
     Executed(Option<ExecutedText>),
     Chunk(String),

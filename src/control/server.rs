@@ -287,6 +287,10 @@ impl Source {
                 self.driven(&run).await?.answer_permission(asked, answer).await?;
                 Ok(client.send(&Answer::PermissionAnswered).await?)
             }
+            Request::TryAccount { run, account } => {
+                self.driven(&run).await?.try_account(account).await?;
+                Ok(client.send(&Answer::AccountTried).await?)
+            }
             Request::Transcript { run, session } => self.transcript(&run, session, client).await,
         }
     }

@@ -91,6 +91,8 @@ impl ControlClient {
         stop(run: &RunId) -> StopAsked;
         /// Answers a permission request.
         answer_permission(run: &RunId, asked: Seq, answer: PermissionAnswer) -> ();
+        /// Uses a provider account again.
+        try_account(run: &RunId, account: &str) -> ();
         /// The text that a run executed.
         executed(run: &RunId, renew: bool) -> Option<ExecutedText>;
         /// Commands a step.

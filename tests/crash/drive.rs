@@ -85,6 +85,7 @@ async fn drive(folder: &Path, death: Option<(Side, u64)>) -> Result<RunEnd, Fail
                 permissions: sillage::core::ports::runtime::PermissionPolicy::AllowInFolders,
                 budget: None,
                 fail_fast: false,
+                waits: Default::default(),
                 closed: Vec::new(),
                 data,
             };

@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
             permissions: PermissionPolicy::AllowInFolders,
             budget: None,
             fail_fast: false,
+            waits: Default::default(),
             closed: Vec::new(),
             data,
         };

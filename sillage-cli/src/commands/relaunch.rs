@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
             task_file: task_file(earlier.definition())?.to_path_buf(),
             offers: Some(settings.offers()),
             parallel: settings.limits.parallel,
+            waits: settings.waits,
             permissions: arguments.permissions.map_or(policy, Into::into),
             closed: global.closed_places(),
             data,

@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
             offers: Some(settings.offers()),
             parallel: settings.limits.parallel,
             permissions: arguments.permissions.into(),
+            waits: settings.waits,
             closed: global.closed_places(),
             data,
         };

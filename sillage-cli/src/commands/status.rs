@@ -131,6 +131,10 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             output.line(format_args!("  {} was {silent}", visible(&step.agent)))?;
         }
     }
+    for account in &view.accounts {
+        let line = output.paint(Tone::Warning, visible(&account.to_string()));
+        output.line(&line)?;
+    }
     for request in &view.permissions {
         let asks = output.paint(
             Tone::Warning,

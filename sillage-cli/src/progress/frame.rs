@@ -108,8 +108,10 @@ impl Frame {
     /// The lines of the picture, none wider than the terminal and fewer than it has.
     fn picture(&self, run: &Run, now: Timestamp, size: Size, output: &Output) -> Vec<String> {
         let view = RunView::of(run, now);
-        let besides =
-            self.asked.len() + usize::from(view.check.is_some()) + usize::from(view.budget.is_some());
+        let besides = self.asked.len()
+            + view.accounts.len()
+            + usize::from(view.check.is_some())
+            + usize::from(view.budget.is_some());
         let room = size.height.saturating_sub(3 + besides).max(1);
         let shown = shown(&view, room);
         let mut lines = vec![output.paint(Tone::Strong, fitting(&headline(&view, now), size.width))];
@@ -125,6 +127,8 @@ impl Frame {
             };
             lines.push(output.paint(tone(step.state), fitting(&text, size.width)));
         }
+        let accounts = view.accounts.iter().map(ToString::to_string);
+        lines.extend(accounts.map(|line| output.paint(Tone::Warning, fitting(&line, size.width))));
         if let Some(check) = &view.check {
             lines.push(output.paint(Tone::Strong, fitting(&format!("check {check}"), size.width)));
         }

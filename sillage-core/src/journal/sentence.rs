@@ -1,6 +1,6 @@
 //! What a fact says to a person.
 
-use super::failed_checks;
+use super::{failed_checks, waits};
 use crate::id::{RunId, Seq, StepIndex};
 use crate::plain;
 use crate::plan::Plan;
@@ -9,9 +9,8 @@ use crate::ports::workspace::Committed;
 use crate::report::Report;
 use crate::run::{
     AnsweredBy, Budget, BudgetMode, Ceiling, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run,
-    RunDefinition, Spent, StepEnd, StrayWrite, TakenWork, WaitCause,
+    RunDefinition, Spent, StepEnd, StrayWrite, TakenWork,
 };
-use crate::time::Timestamp;
 
 /// The fact in one sentence, on one line.
 pub(super) fn of(run: &Run, event: &Event) -> String {
@@ -137,8 +136,16 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             words,
             resend,
             ..
-        } => waits(*cause, *until, words, *resend),
+        } => waits::started(*cause, *until, words, *resend),
         Event::WaitEnded { .. } => "its wait is over: it is ready to go on".to_owned(),
+        Event::GateClosed { account, step, wall } => waits::gate_closed(account, &agent(run, *step), wall),
+        Event::GateDated { account, step, wall } => waits::gate_dated(account, &agent(run, *step), wall),
+        Event::GateProbed { account, .. } => {
+            format!("tries account {account}, alone: the others wait for what comes of it")
+        }
+        Event::GateOpened { account, by, held } => waits::gate_opened(account, *by, *held),
+        Event::MachineSlept { slept } => waits::machine_slept(*slept),
+        Event::ClockJumped { by_ms } => waits::clock_jumped(*by_ms),
         Event::StepFailing { failure, .. } => {
             format!(
                 "fails, {}; its session is closed and its work committed first",
@@ -402,16 +409,6 @@ fn accepted(report: &Report) -> String {
         said.push_str(&format!("; in the way: {}", titles.join("; ")));
     }
     said
-}
-
-fn waits(cause: WaitCause, until: Timestamp, words: &str, resend: bool) -> String {
-    let cause = match cause {
-        WaitCause::Backoff => "a temporary error to pass",
-        WaitCause::Quota => "its quota to be given back",
-        WaitCause::SignIn => "someone to sign in",
-    };
-    let then = if resend { "tried again" } else { "asked to go on" };
-    format!("waits for {cause}: {words}; it is {then} at {until}")
 }
 
 fn taken(from: &RunId, report: &Report, work: Option<&TakenWork>) -> String {

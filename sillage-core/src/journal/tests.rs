@@ -14,8 +14,8 @@ use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
 use crate::report::{Blocker, Check, CheckKind, Outcome};
 use crate::run::tests::world::{Reply, World, report, task};
 use crate::run::{
-    Budget, BudgetKind, CheckResult, Failure, FailureClass, LeftBehind, MessagePurpose, StraySign,
-    StrayWrite, WaitCause,
+    Budget, BudgetKind, CheckResult, Failure, FailureClass, LeftBehind, MessagePurpose, OpenedBy, StraySign,
+    StrayWrite, WaitCause, Wall,
 };
 
 const A: StepIndex = StepIndex(0);
@@ -252,6 +252,14 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         until: UNTIL,
         words: "529 busy".into(),
         resend,
+    };
+    let wall = |cause, resets_at, single| Wall {
+        cause,
+        words: "limit".into(),
+        resets_at,
+        until: UNTIL,
+        single,
+        at_opening: false,
     };
     let ended = |end| Event::StepEnded { step: A, end };
     let reached = |kind, mode| Event::BudgetReached {
@@ -561,6 +569,79 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
             "its wait is over: it is ready to go on",
         ),
         (
+            wait(WaitCause::Capacity, true),
+            Warning,
+            "waits for room in its runtime, which is full: 529 busy; it is tried again at 2023-11-14T22:13:20Z",
+        ),
+        (
+            Event::GateClosed {
+                account: "acme".into(),
+                step: A,
+                wall: wall(WaitCause::Quota, Some(UNTIL), false),
+            },
+            Warning,
+            "account acme: the quota is used up, as a was told: limit; all its agents wait, and they go on at \
+             2023-11-14T22:13:20Z",
+        ),
+        (
+            Event::GateClosed {
+                account: "acme".into(),
+                step: A,
+                wall: wall(WaitCause::SignIn, None, true),
+            },
+            Error,
+            "account acme: someone must sign in, as a was told: limit; all its agents wait, and one of them tries at \
+             2023-11-14T22:13:20Z",
+        ),
+        (
+            Event::GateDated {
+                account: "acme".into(),
+                step: A,
+                wall: wall(WaitCause::Quota, Some(UNTIL), true),
+            },
+            Warning,
+            "account acme cannot be used yet, as a was told: limit; one of them tries at 2023-11-14T22:13:20Z: the \
+             provider says 2023-11-14T22:13:20Z, which is doubtful",
+        ),
+        (
+            Event::GateProbed {
+                account: "acme".into(),
+                step: A,
+            },
+            Notice,
+            "tries account acme, alone: the others wait for what comes of it",
+        ),
+        (
+            Event::GateOpened {
+                account: "acme".into(),
+                by: OpenedBy::Probe,
+                held: 2,
+            },
+            Notice,
+            "account acme is used again: the agent that tried it is served; 2 agents go on",
+        ),
+        (
+            Event::GateOpened {
+                account: "acme".into(),
+                by: OpenedBy::Date,
+                held: 1,
+            },
+            Notice,
+            "account acme is used again: its date has come; 1 agent goes on",
+        ),
+        (
+            Event::MachineSlept {
+                slept: std::time::Duration::from_secs(3600),
+            },
+            Notice,
+            "the machine slept for 1h00m: that is not counted as work",
+        ),
+        (
+            Event::ClockJumped { by_ms: -3_600_000 },
+            Notice,
+            "the machine's clock was set back by 1h00m: spans count on, dates of providers stay as they are",
+        ),
+        (
             Event::StepFailing {
                 step: A,
                 failure: failure(FailureClass::TimedOut),
@@ -771,7 +852,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         );
         kinds.insert(entry.kind);
     }
-    assert_eq!(kinds.len(), 45, "every kind of event: {kinds:?}");
+    assert_eq!(kinds.len(), 51, "every kind of event: {kinds:?}");
 }
 
 #[test]

@@ -1,12 +1,19 @@
 //! Time and identifiers, so that tests own both.
 
 use crate::id::{ClientMessageId, ClientSessionId};
+use crate::run::ClockReading;
 use crate::time::Timestamp;
 
 /// The time of day.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
+
+    /// All of the machine's clocks at one moment, by which sleeps and set clocks are noticed; none where they cannot be
+    /// read.
+    fn reading(&self) -> Option<ClockReading> {
+        None
+    }
 }
 
 /// Identifiers that have never been given before.

@@ -1,3 +1,4 @@
+// long: the whole contract of a runtime, to be read from top to bottom
 //! [`AgentRuntime`]: whatever can hold sessions with models on behalf of steps.
 
 use std::path::PathBuf;
@@ -82,6 +83,16 @@ pub trait AgentRuntime: Send + Sync {
     /// By class, when the request could not be passed on.
     async fn cancel(&self, session: ClientSessionId) -> Result<(), RuntimeError>;
 
+    /// What the runtime knows, without trying it, of a provider account: asked from time to time while runs wait for the
+    /// account (R8). A runtime that cannot know says so, and the account is tried.
+    ///
+    /// # Errors
+    /// By class, when it is out of reach; it is asked again later.
+    async fn account(&self, account: &str) -> Result<AccountState, RuntimeError> {
+        let _ = account;
+        Ok(AccountState::Unknown)
+    }
+
     /// Ends the session and what was started for it. When this returns no process of it is left. An unknown
     /// session is already closed.
     ///
@@ -97,6 +108,19 @@ pub struct RuntimeStatus {
     pub name: String,
     /// Models on offer.
     pub models: Vec<ModelOffer>,
+}
+
+/// What a runtime knows of a provider account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountState {
+    /// It cannot tell.
+    #[default]
+    Unknown,
+    /// It can be used: somebody signed in, the quota is there.
+    Available,
+    /// It cannot be used.
+    Unavailable,
 }
 
 /// A model that an agent offers.
@@ -454,6 +478,15 @@ pub enum RuntimeError {
     SignIn {
         /// The provider's or agent's words.
         words: String,
+    },
+    /// The runtime holds as many sessions as it can; nothing is wrong.
+    #[error("{words}")]
+    Capacity {
+        /// The runtime's words.
+        words: String,
+        /// How long it asks to wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Duration>,
     },
     /// It will not work however often it is tried: bad request, refused model, missing program (R9).
     #[error("{words}")]

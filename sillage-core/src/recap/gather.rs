@@ -8,7 +8,7 @@ use crate::id::StepIndex;
 use crate::plain;
 use crate::report::Report;
 use crate::run::{
-    BudgetView, CheckView, FailureClass, NotRun, Phase, Run, RunEnd, Spent, Step, StepEnd, Work,
+    AccountView, BudgetView, CheckView, FailureClass, NotRun, Phase, Run, RunEnd, Spent, Step, StepEnd, Work,
 };
 use crate::time::Timestamp;
 
@@ -124,6 +124,7 @@ fn accepted(step: &Step) -> Option<&Report> {
         | Phase::Finding
         | Phase::Prompted
         | Phase::Waiting(_)
+        | Phase::Held(_)
         | Phase::Asking(_)
         | Phase::Gathering
         | Phase::Closing(_)
@@ -194,6 +195,7 @@ fn left(run: &Run, steps: &[StepRecap]) -> Left {
     let mut left = Left {
         resume: run.can_resume().then(|| format!("sillage resume {}", run.id())),
         check: failed_check(run),
+        accounts: AccountView::all(run),
         ..Left::default()
     };
     for step in steps {

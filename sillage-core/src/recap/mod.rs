@@ -12,7 +12,9 @@ use serde::Serialize;
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
-use crate::run::{BudgetView, CheckView, Failure, NotRun, RelaunchOf, Run, Spent, StrayWrite, WaitingFor};
+use crate::run::{
+    AccountView, BudgetView, CheckView, Failure, NotRun, RelaunchOf, Run, Spent, StrayWrite, WaitingFor,
+};
 use crate::time::Timestamp;
 
 /// The recap of a run, over or not. Dates are milliseconds since 1970 in UTC, durations are milliseconds; what is
@@ -179,6 +181,9 @@ pub struct Totals {
 /// What is left to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Left {
+    /// Provider accounts that are waited for, while the run is under way (R8).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<AccountView>,
     /// Steps that are not complete.
     pub steps: Vec<LeftStep>,
     /// What agents say should come next.

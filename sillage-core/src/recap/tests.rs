@@ -263,9 +263,11 @@ fn r10_a_run_under_way_tells_what_it_waits_for_and_cannot_be_resumed() {
     assert_eq!(recap.totals.worked, Duration::from_secs(100), "d's");
     let text = recap.text(120);
     assert!(
-        text.contains("waits for sign-in until 1970-01-01T00:31:40Z: expired"),
+        text.contains("waits for sign-in of account m, tried again at 1970-01-01T00:31:40Z"),
         "{text}"
     );
+    let account = "account m: sign-in, tried again at 1970-01-01T00:31:40Z, 1 agent waits: expired";
+    assert_eq!(text.matches(account).count(), 1, "{text}");
     assert!(
         text.contains("worktree /wt/d: its agent is at work in it"),
         "{text}"

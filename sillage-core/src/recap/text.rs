@@ -341,6 +341,7 @@ fn left(page: &mut Page, left: &Left) {
 pub(super) fn left_lines(left: &Left) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(left.check.clone());
+    lines.extend(left.accounts.iter().map(ToString::to_string));
     lines.extend(left.steps.iter().map(|step| match &step.why {
         Some(why) => format!("{} is {}: {why}", step.agent, step.state.replace('_', " ")),
         None => format!("{} is {}", step.agent, step.state.replace('_', " ")),

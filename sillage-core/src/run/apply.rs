@@ -71,6 +71,7 @@ impl Run {
             Event::RunEnded { end } => {
                 self.stage = Stage::Ended(*end);
                 self.spending.pause(at);
+                self.hold_nobody(at);
                 self.leave_the_checks_folder();
             }
             Event::StepStarted { step } => self.step_started(*step, at)?,
@@ -120,7 +121,7 @@ impl Run {
                 self.leave(*step, at);
                 self.live.insert(request.client_session_id, *step);
                 self.step_mut(*step).session = Some(Box::new(StepSession::planned(request)));
-                self.enter(*step, Phase::Opening, at);
+                self.enter_or_hold(*step, Phase::Opening, Next::Open, at);
             }
             Event::SessionOpened {
                 step,
@@ -152,7 +153,7 @@ impl Run {
                 self.session_mut(*step, *session)?;
                 // One that is lost in a wait does not shorten it.
                 let phase = &self.steps[step.position()].phase;
-                let waits = matches!(phase, Phase::Waiting(_));
+                let waits = matches!(phase, Phase::Waiting(_) | Phase::Held(_));
                 if waits || *phase == Phase::Restarting {
                     self.close_session(*step);
                 }
@@ -229,7 +230,8 @@ impl Run {
                     | MessagePurpose::Conflict
                     | MessagePurpose::Plan => {}
                 }
-                self.enter(*step, if attached { Phase::Prompted } else { Phase::Finding }, at);
+                let phase = if attached { Phase::Prompted } else { Phase::Finding };
+                self.enter_or_hold(*step, phase, Next::Send, at);
             }
             Event::PermissionAsked {
                 step,
@@ -246,6 +248,7 @@ impl Run {
             Event::Answered { step, answer, .. } => {
                 self.step_mut(*step).tries = 0;
                 self.count_usage(*step, None, answer.usage);
+                self.gates.answered(*step);
             }
             Event::PlanRefused { step, faults } => {
                 self.step_mut(*step).ledger_mut().faults.clone_from(faults);
@@ -286,6 +289,12 @@ impl Run {
                 self.wait(*step, wait, *resend, at);
             }
             Event::WaitEnded { step } => self.pass_to(*step, Phase::Ready, at),
+            Event::GateClosed { account, wall, .. } => self.gate_closed(account, wall, at)?,
+            Event::GateDated { account, step, wall } => self.gate_dated(account, *step, wall)?,
+            Event::GateProbed { account, step } => self.gate_probed(account, *step, at)?,
+            Event::GateOpened { account, .. } => self.gate_opened(account, at)?,
+            Event::MachineSlept { slept } => self.machine_slept(*slept, at),
+            Event::ClockJumped { by_ms } => self.clock_jumped(*by_ms, at),
             Event::StepFailing { step, failure } => {
                 self.fail_fast(*step);
                 self.leave(*step, at);

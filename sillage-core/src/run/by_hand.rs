@@ -30,6 +30,34 @@ pub struct Taken {
     pub work: Option<TakenWork>,
 }
 
+impl Phase {
+    /// Whether nothing is under way for a step in this phase that has to be let finish before the step begins anew.
+    pub(super) const fn can_be_called_off(&self) -> bool {
+        match self {
+            Phase::Pending
+            | Phase::Ready
+            | Phase::Opening
+            | Phase::Finding
+            | Phase::Prompted
+            | Phase::Verifying
+            | Phase::Waiting(_)
+            | Phase::Held(_)
+            | Phase::Asking(_)
+            | Phase::MergeQueued(_)
+            | Phase::Ended(_) => true,
+            Phase::Leasing
+            | Phase::Restarting
+            | Phase::Gathering
+            | Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::Merging(_) => false,
+        }
+    }
+}
+
 impl Run {
     /// The facts that launch a run in which these steps are taken from the run `from` (R13): the first turn of its log.
     #[must_use]
@@ -107,6 +135,7 @@ impl Run {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)
@@ -231,6 +260,7 @@ impl Run {
                 | Phase::Prompted
                 | Phase::Verifying
                 | Phase::Waiting(_)
+                | Phase::Held(_)
                 | Phase::Asking(_)
                 | Phase::Gathering
                 | Phase::Closing(_)

@@ -39,6 +39,7 @@ impl Run {
                 | Phase::Finding
                 | Phase::Verifying
                 | Phase::Waiting(_)
+                | Phase::Held(_)
                 | Phase::Asking(_)
                 | Phase::Gathering
                 | Phase::Closing(_)
@@ -154,5 +155,6 @@ impl Run {
                 self.enter(StepIndex(node), Phase::Ready, at);
             }
         }
+        self.gates_resumed(at);
     }
 }

@@ -29,6 +29,7 @@ impl Run {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)

@@ -4,11 +4,13 @@ mod by_hand;
 mod check;
 mod conflict;
 mod ending;
+mod gate;
 mod hold;
 mod permission;
 mod plan;
 mod schedule;
 mod session;
+mod wait;
 mod work;
 
 use std::collections::BTreeSet;
@@ -40,6 +42,8 @@ impl Run {
             Input::EngineStarted { pid, left } => decision.engine_started(*pid, left),
             _ if matches!(self.stage, Stage::Ended(_)) => {}
             Input::Tick => decision.tick(),
+            Input::MachineSlept { slept } => decision.say(Event::MachineSlept { slept: *slept }),
+            Input::ClockJumped { by_ms } => decision.say(Event::ClockJumped { by_ms: *by_ms }),
             Input::Leased { step, result } => decision.leased(*step, result),
             Input::Restarted { step, result } => decision.restarted(*step, result),
             Input::Opened { session, result } => decision.opened(*session, result),
@@ -73,6 +77,8 @@ impl Run {
             } => {
                 decision.permission_not_passed(*session, *asked, error);
             }
+            Input::ToolUsed { session } => decision.tool_used(*session),
+            Input::AccountAvailable { account } => decision.account_available(account),
             Input::UsageCounted { session, usage } => decision.usage(*session, *usage),
             Input::Closed { session, result } => decision.closed(*session, result),
             Input::Verified { step, result } => decision.verified(*step, result),
@@ -118,6 +124,9 @@ impl Decision<'_> {
             (Command::AnswerPermission { asked, .. }, Stage::Stopping { .. } | Stage::Ended(_)) => {
                 return Err(Refused::NoSuchPermission(*asked));
             }
+            (Command::TryAccount { account }, Stage::Running) => self.try_account(account)?,
+            (Command::TryAccount { .. }, Stage::Stopping { .. }) => return Err(Refused::Over("stopping")),
+            (Command::TryAccount { .. }, Stage::Ended(end)) => return Err(Refused::Over(end.word())),
             (Command::Retry { step }, _) => self.retry(*step, false)?,
             (Command::Redo { step }, _) => self.retry(*step, true)?,
             (Command::Skip { step }, _) => self.skip(*step)?,

@@ -1,9 +1,11 @@
+// long: all that can happen in a run, to be read from top to bottom
 //! What can happen in a run. Start reading here.
 //!
 //! Events are facts in the past tense, appended to the run's log before anything is done about them. Folding them
 //! gives the run's state; nothing else does. Chatter of agents is not an event: it changes no decision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,7 @@ use super::check::CheckResult;
 use super::definition::RunDefinition;
 pub(super) use super::ends::{RunEnd, StepEnd};
 pub(super) use super::failure::{Failure, FailureClass, WaitCause};
+pub(super) use super::gates::{OpenedBy, Wall};
 pub(super) use super::hand::TakenWork;
 pub(super) use super::input::LeftBehind;
 pub use super::purpose::{AnsweredBy, MessagePurpose};
@@ -317,6 +320,51 @@ pub enum Event {
         step: StepIndex,
     },
 
+    /// An agent met an exhausted quota or an expired sign-in: its account's agents are held (R8).
+    GateClosed {
+        /// The account.
+        account: String,
+        /// The step that met it.
+        step: StepIndex,
+        /// What it met.
+        wall: Wall,
+    },
+    /// What is known of a closed gate changed: when it opens, or when it is next tried.
+    GateDated {
+        /// The account.
+        account: String,
+        /// The step that met it again.
+        step: StepIndex,
+        /// What it met.
+        wall: Wall,
+    },
+    /// A single step is let through the account's gate, to see whether it is served.
+    GateProbed {
+        /// The account.
+        account: String,
+        /// The step.
+        step: StepIndex,
+    },
+    /// The account is used again: its agents go on.
+    GateOpened {
+        /// The account.
+        account: String,
+        /// Why.
+        by: OpenedBy,
+        /// Steps that it held.
+        held: u32,
+    },
+    /// The machine slept: that is nobody's work.
+    MachineSlept {
+        /// For how long.
+        slept: Duration,
+    },
+    /// The machine's clock was set: spans count on as if it had not been, dates of the world outside stay.
+    ClockJumped {
+        /// By how many milliseconds; below zero: back.
+        by_ms: i64,
+    },
+
     /// The step failed; its session is closed and its work committed on its branch before it ends.
     StepFailing {
         /// The step.
@@ -449,7 +497,12 @@ impl Event {
             | Event::RunEnded { .. }
             | Event::CheckStarted { .. }
             | Event::CheckEnded { .. }
-            | Event::CheckCleared => None,
+            | Event::CheckCleared
+            | Event::GateClosed { .. }
+            | Event::GateDated { .. }
+            | Event::GateOpened { .. }
+            | Event::MachineSlept { .. }
+            | Event::ClockJumped { .. } => None,
             Event::RetryAsked { step }
             | Event::StepSkipped { step }
             | Event::StepOutdated { step, .. }
@@ -477,6 +530,7 @@ impl Event {
             | Event::ReportAccepted { step, .. }
             | Event::WaitStarted { step, .. }
             | Event::WaitEnded { step }
+            | Event::GateProbed { step, .. }
             | Event::StepFailing { step, .. }
             | Event::WorkCommitted { step, .. }
             | Event::MergePlanned { step, .. }

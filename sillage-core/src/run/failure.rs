@@ -79,9 +79,20 @@ pub enum WaitCause {
     Quota,
     /// Someone to sign in.
     SignIn,
+    /// The runtime, which is full, to have room.
+    Capacity,
 }
 
 impl WaitCause {
+    /// Whether its length is ours to choose: one that a step waits by itself, not with its account.
+    #[must_use]
+    pub const fn is_ours(self) -> bool {
+        match self {
+            WaitCause::Backoff | WaitCause::Capacity => true,
+            WaitCause::Quota | WaitCause::SignIn => false,
+        }
+    }
+
     /// What it is called.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -89,6 +100,7 @@ impl WaitCause {
             WaitCause::Backoff => "backoff",
             WaitCause::Quota => "quota",
             WaitCause::SignIn => "sign-in",
+            WaitCause::Capacity => "capacity",
         }
     }
 }

@@ -278,16 +278,18 @@ impl Run {
             let limit = self.definition.task.limits.models.get(&agent.model).copied();
             self.places
                 .add(&agent.model, limit, remaining.saturating_add(then));
-            let step = Step::new(u32::try_from(more.parents(node).len()).unwrap_or(u32::MAX));
-            if step.phase == Phase::Ready {
-                self.places.ready(self.steps.len());
-            }
+            self.gates.add(&self.definition, &agent.model);
+            let mut step = Step::new(u32::try_from(more.parents(node).len()).unwrap_or(u32::MAX));
+            let phase = std::mem::replace(&mut step.phase, Phase::Pending);
+            let index = StepIndex(u32::try_from(self.steps.len()).unwrap_or(u32::MAX));
             self.steps.push(step);
             self.sub_steps.push(SubStep {
                 name: format!("{}/{}", self.agent(of).id, agent.id),
                 of,
                 agent,
             });
+            // Its account's gate may be closed.
+            self.enter(index, phase, self.updated);
         }
         let group = self.step_mut(of).group.get_or_insert_default();
         group.first = first;
@@ -378,6 +380,7 @@ impl Run {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering => state.conflict().is_some(),
         }

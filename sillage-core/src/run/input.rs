@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,16 @@ pub enum Input {
         pid: u32,
         /// What the engine before it left of the run's sessions.
         left: Vec<LeftBehind>,
+    },
+    /// The machine slept, as its clocks tell.
+    MachineSlept {
+        /// For how long.
+        slept: Duration,
+    },
+    /// The machine's clock was set, as its clocks tell.
+    ClockJumped {
+        /// By how many milliseconds; below zero: back.
+        by_ms: i64,
     },
     /// A person's command.
     Command(Command),
@@ -125,6 +136,16 @@ pub enum Input {
         asked: Seq,
         /// Why.
         error: RuntimeError,
+    },
+    /// A session's model uses a tool: its provider serves it.
+    ToolUsed {
+        /// The session.
+        session: ClientSessionId,
+    },
+    /// The runtime says that a provider account can be used.
+    AccountAvailable {
+        /// The account.
+        account: String,
     },
     /// Usage of a session so far.
     UsageCounted {
@@ -213,6 +234,11 @@ pub enum Command {
     },
     /// Change the ceilings of a run that is not over.
     ChangeBudget(BudgetChange),
+    /// Use a provider account again that waits for its quota or for someone to sign in (R8).
+    TryAccount {
+        /// The account.
+        account: String,
+    },
     /// Do this step again that did not succeed, and what follows it (W18); one that waits tries at once.
     Retry {
         /// The step.
@@ -368,6 +394,14 @@ pub enum Refused {
         ceiling: Ceiling,
         /// What is used of it, in words.
         used: String,
+    },
+    /// The account is not waited for.
+    #[error("account {} is not waited for{}", plain::line(.account), if .closed.is_empty() { String::new() } else { format!(": those that are: {}", plain::list(.closed)) })]
+    NoSuchGate {
+        /// The account.
+        account: String,
+        /// Those that are.
+        closed: Vec<String>,
     },
     /// It succeeded: nothing is left to do.
     #[error("the run is {0}: nothing is left to resume")]

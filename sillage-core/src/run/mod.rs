@@ -4,10 +4,12 @@
 //! nothing; [`Run::outbox`] says what ought to be going on outside; [`Run::deadline`] says when to look again.
 //! [`Run::turn`] joins them for an engine: several inputs, one batch of facts. Time and identifiers come in.
 
+mod account_view;
 mod apply;
 mod budget;
 mod by_hand;
 mod check;
+mod clocks;
 pub mod codec;
 mod commands;
 mod compose;
@@ -18,6 +20,7 @@ mod effect;
 mod ends;
 mod event;
 mod failure;
+mod gates;
 mod group;
 mod hand;
 mod input;
@@ -36,24 +39,28 @@ mod stray;
 pub(crate) mod tests;
 mod view;
 mod waiting;
+mod wall;
 mod work;
 mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use account_view::AccountView;
 pub use budget::{
     BadCeiling, BadCurrency, Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, Ceiling,
     CeilingChange, CeilingView, Currency, Money, parse_cost, parse_time, parse_tokens,
 };
 pub use by_hand::Taken;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
+pub use clocks::{ClockReading, ClockWatch};
 pub use conflict::CONFLICT_RETURNS;
 pub use definition::{RelaunchOf, RunDefinition, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
 pub use event::{AnsweredBy, Event, MessagePurpose, Recorded};
 pub use failure::{Failure, FailureClass, WaitCause};
+pub use gates::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, Gate, OpenedBy, Wall};
 pub use hand::{Hand, TakenWork};
 pub use input::{Command, Input, LeftBehind, PermissionAnswer, Refused, StepCommand};
 pub use not_run::{NotRun, NotRunBecause};
@@ -85,6 +92,7 @@ pub struct Run {
     /// What the steps after the task's own are: sub-agents.
     sub_steps: Vec<group::SubStep>,
     places: Places,
+    gates: gates::Gates,
     outbox: Outbox,
     timers: BTreeSet<(Timestamp, StepIndex)>,
     stage: Stage,
@@ -195,6 +203,7 @@ impl Run {
             }
         }
         Ok(Run {
+            gates: gates::Gates::new(&definition),
             named_links: compose::index_named_links(&definition.task),
             spending: spending::Spending::of(definition.policy.budget, at),
             definition: Arc::new(definition),
@@ -285,7 +294,8 @@ impl Run {
         match self.stage {
             Stage::Running => {
                 let timer = self.timers.first().map(|(at, _)| *at);
-                timer.into_iter().chain(self.time_is_up()).min()
+                let due = timer.into_iter().chain(self.time_is_up());
+                due.chain(self.gates_deadline()).min()
             }
             Stage::Stopping { since, forced: false } => Some(since.plus(self.definition.policy.stop_grace)),
             Stage::Stopping { forced: true, .. } | Stage::Ended(_) => None,
@@ -351,7 +361,7 @@ impl Run {
 
     /// Whether nothing is under way but waits.
     fn is_waiting(&self) -> bool {
-        let waits = |step: &Step| matches!(step.phase, Phase::Waiting(_) | Phase::Asking(_));
+        let waits = |step: &Step| matches!(step.phase, Phase::Waiting(_) | Phase::Held(_) | Phase::Asking(_));
         self.outbox.is_empty() && self.steps.iter().any(waits)
     }
 

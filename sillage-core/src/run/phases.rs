@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::event::WaitCause;
 use super::outbox::EffectKey;
 use super::step::{Next, Phase, Wait};
 use super::{Run, Stage};
@@ -46,7 +47,15 @@ impl Run {
             }
             Phase::Waiting(wait) => {
                 let waited = at.since(wait.since);
+                if wait.cause.is_ours() {
+                    self.gates.ends_backoff(step);
+                }
                 state.ledger_mut().waited += waited;
+            }
+            Phase::Held(since) => {
+                let waited = at.since(*since);
+                state.ledger_mut().waited += waited;
+                self.gates.let_go(step, self.places.key(position));
             }
             Phase::Asking(since) => {
                 let waited = at.since(*since);
@@ -71,6 +80,8 @@ impl Run {
     /// Takes up a phase from `Pending`, which has no bookkeeping.
     pub(super) fn enter(&mut self, step: StepIndex, phase: Phase, at: Timestamp) {
         let position = step.position();
+        let held = phase == Phase::Ready && self.is_kept_out(step);
+        let phase = if held { Phase::Held(at) } else { phase };
         let max_duration = self.agent(step).max_duration;
         let state = &mut self.steps[position];
         match &phase {
@@ -86,7 +97,13 @@ impl Run {
             | Phase::Abandoning(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => self.ending += 1,
-            Phase::Waiting(wait) => state.timer = Some(wait.until),
+            Phase::Waiting(wait) => {
+                state.timer = Some(wait.until);
+                if wait.cause.is_ours() {
+                    self.gates.begins_backoff(step);
+                }
+            }
+            Phase::Held(_) => self.gates.hold(step, self.places.key(position)),
             Phase::Asking(_) => self.asking += 1,
             Phase::Leasing
             | Phase::Restarting
@@ -99,6 +116,10 @@ impl Run {
             }
             Phase::Pending | Phase::Gathering => {}
         }
+        if !phase.may_try_its_account() {
+            self.gates.no_probe(step);
+        }
+        let state = &mut self.steps[position];
         if phase == Phase::Prompted {
             state.working_since = Some(at);
             let worked = state.worked_in_this_try(at);
@@ -141,6 +162,7 @@ impl Run {
             Phase::Pending
             | Phase::Ready
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)
@@ -202,6 +224,7 @@ impl Run {
             | Phase::Prompted
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)
@@ -220,8 +243,15 @@ impl Run {
         self.forget_permissions(step);
         let state = self.step_mut(step);
         state.next = next;
-        state.tries = state.tries.saturating_add(1);
+        if wait.cause == WaitCause::Backoff {
+            state.tries = state.tries.saturating_add(1);
+        }
         state.ledger_mut().waits += 1;
-        self.enter(step, Phase::Waiting(Box::new(wait)), at);
+        // What closed the account's gate ends with it. Logs from before gates have a date for each such wait instead.
+        let phase = match !wait.cause.is_ours() && self.is_kept_out(step) {
+            true => Phase::Held(at),
+            false => Phase::Waiting(Box::new(wait)),
+        };
+        self.enter(step, phase, at);
     }
 }

@@ -71,7 +71,8 @@ impl Places {
         &mut self.models[self.model[position] as usize]
     }
 
-    fn key(&self, position: usize) -> (Reverse<u32>, u32) {
+    /// Its place in the order in which ready steps start.
+    pub(super) fn key(&self, position: usize) -> (Reverse<u32>, u32) {
         (
             Reverse(self.remaining[position]),
             u32::try_from(position).unwrap_or(u32::MAX),
@@ -96,6 +97,12 @@ impl Places {
     pub(super) fn give_back(&mut self, position: usize) {
         self.free += 1;
         self.of(position).free += 1;
+    }
+
+    /// All ready steps, whether there is a place for them or not.
+    pub(super) fn all_ready(&self) -> Vec<usize> {
+        let ready = self.models.iter().flat_map(|model| &model.ready);
+        ready.map(|(_, position)| *position as usize).collect()
     }
 
     /// The steps that may start now, in order.

@@ -35,6 +35,8 @@ pub enum Phase {
     Verifying,
     /// It waits for a date and holds no place.
     Waiting(Box<Wait>),
+    /// Its provider account's gate holds it, since then (R8). It holds no place.
+    Held(Timestamp),
     /// Its session, in the middle of a message, waits for a person to answer a permission request, since then. It holds
     /// no place.
     Asking(Timestamp),
@@ -72,6 +74,7 @@ impl Phase {
             Phase::Pending
             | Phase::Ready
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Asking(_)
             | Phase::Gathering
             | Phase::Closing(_)
@@ -82,33 +85,6 @@ impl Phase {
             | Phase::MergeQueued(_)
             | Phase::Merging(_)
             | Phase::Ended(_) => false,
-        }
-    }
-}
-
-impl Phase {
-    /// Whether nothing is under way for a step in this phase that has to be let finish before the step begins anew.
-    pub(super) const fn can_be_called_off(&self) -> bool {
-        match self {
-            Phase::Pending
-            | Phase::Ready
-            | Phase::Opening
-            | Phase::Finding
-            | Phase::Prompted
-            | Phase::Verifying
-            | Phase::Waiting(_)
-            | Phase::Asking(_)
-            | Phase::MergeQueued(_)
-            | Phase::Ended(_) => true,
-            Phase::Leasing
-            | Phase::Restarting
-            | Phase::Gathering
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::BeginningMerge(_)
-            | Phase::Inspecting(_)
-            | Phase::Abandoning(_)
-            | Phase::Merging(_) => false,
         }
     }
 }
@@ -276,7 +252,7 @@ impl Step {
             Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => "starting",
             Phase::Prompted | Phase::Verifying if self.returns() > 0 => "correcting",
             Phase::Prompted | Phase::Verifying => "running",
-            Phase::Waiting(_) | Phase::Asking(_) | Phase::Gathering => "waiting",
+            Phase::Waiting(_) | Phase::Held(_) | Phase::Asking(_) | Phase::Gathering => "waiting",
             Phase::Closing(_)
             | Phase::Committing(_)
             | Phase::BeginningMerge(_)
@@ -367,7 +343,7 @@ impl Step {
             .map_or(Duration::ZERO, |ledger| ledger.waited);
         let since = match &self.phase {
             Phase::Waiting(wait) => wait.since,
-            Phase::Asking(since) => *since,
+            Phase::Held(since) | Phase::Asking(since) => *since,
             Phase::Pending
             | Phase::Ready
             | Phase::Leasing
@@ -414,6 +390,7 @@ impl Step {
             | Phase::Finding
             | Phase::Verifying
             | Phase::Waiting(_)
+            | Phase::Held(_)
             | Phase::Gathering
             | Phase::Closing(_)
             | Phase::Committing(_)
@@ -448,7 +425,7 @@ impl Step {
             | Phase::Inspecting(_)
             | Phase::MergeQueued(_)
             | Phase::Merging(_) => true,
-            Phase::Ready => matches!(self.next, Next::Resolve | Next::Synthesize),
+            Phase::Ready | Phase::Held(_) => matches!(self.next, Next::Resolve | Next::Synthesize),
             Phase::Pending
             | Phase::Leasing
             | Phase::Restarting

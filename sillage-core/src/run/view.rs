@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Run;
+use super::account_view::AccountView;
 use super::budget::BudgetView;
 use super::check::CheckResult;
 use super::conflict::CONFLICT_RETURNS;
@@ -47,6 +48,8 @@ pub struct RunView {
     pub usage: Spent,
     /// Permission requests that wait for a person, the oldest first.
     pub permissions: Vec<PermissionView>,
+    /// Provider accounts that it waits for (R8).
+    pub accounts: Vec<AccountView>,
     /// The task's check, once it was begun (W10b).
     pub check: Option<CheckView>,
     /// Its ceilings and what is used of them; none: it has none.
@@ -169,6 +172,7 @@ impl RunView {
             relaunch_of: run.definition().relaunch_of.clone(),
             usage,
             permissions: run.permissions(),
+            accounts: AccountView::all(run),
             check: CheckView::of(run),
             budget: BudgetView::of(run, now),
             steps,
@@ -347,7 +351,7 @@ const fn glyph(phase: &Phase, corrected: bool) -> char {
         Phase::Leasing | Phase::Restarting | Phase::Opening | Phase::Finding => '◌',
         Phase::Prompted | Phase::Verifying if corrected => '↻',
         Phase::Prompted | Phase::Verifying => '●',
-        Phase::Waiting(_) => '…',
+        Phase::Waiting(_) | Phase::Held(_) => '…',
         Phase::Asking(_) => '?',
         Phase::Gathering => '◇',
         Phase::Closing(_)

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::account_view::held_by;
 use super::event::WaitCause;
 use super::permissions::PermissionView;
 use super::step::Phase;
@@ -37,6 +38,24 @@ pub enum WaitingFor {
         /// The provider's words.
         words: String,
     },
+    /// Its provider account, which cannot be used now (R8).
+    Account {
+        /// The account.
+        account: String,
+        /// What for.
+        cause: WaitCause,
+        /// Since when this step does.
+        since: Timestamp,
+        /// When the account is used again, or tried.
+        until: Timestamp,
+        /// The date that the provider named; none: it named none that is ahead.
+        resets_at: Option<Timestamp>,
+        /// Whether that date is too far away to be trusted.
+        doubtful: bool,
+        /// All this in a few words.
+        #[serde(skip)]
+        said: String,
+    },
     /// A person's answer (A5).
     Person {
         /// Since when.
@@ -67,6 +86,7 @@ impl fmt::Display for WaitingFor {
             } => {
                 write!(f, "{} until {until}: {}", cause.word(), plain::line(words))
             }
+            WaitingFor::Account { said, .. } => f.write_str(said),
             WaitingFor::Person { requests, .. } => {
                 f.write_str("a person")?;
                 let asked: Vec<String> = requests.iter().map(ToString::to_string).collect();
@@ -124,6 +144,15 @@ impl Run {
                 since: wait.since,
                 until: wait.until,
                 words: wait.words.clone(),
+            }),
+            Phase::Held(since) => self.held_by(step).map(|(account, gate, _)| WaitingFor::Account {
+                account: account.to_owned(),
+                cause: gate.wall.cause,
+                since: *since,
+                until: gate.wall.until,
+                resets_at: gate.wall.resets_at,
+                doubtful: gate.wall.is_doubtful(),
+                said: held_by(account, gate),
             }),
             Phase::Asking(since) => Some(WaitingFor::Person {
                 since: *since,

@@ -11,7 +11,7 @@ pub use expand::{UnknownVariable, expand_home, expand_variables};
 pub use mcp::{McpServer, McpTransport};
 pub use model::{
     AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
-    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, WaitSettings,
 };
 pub use read::read;
 pub use size::{BadSize, parse_size};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::McpServer;
 use crate::ports::runtime::ModelOffer;
-use crate::run::Budget;
+use crate::run::{Budget, RunPolicy};
 
 /// The settings of the program. Paths and values of environment variables are as written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Settings {
     pub agents: Vec<AgentSettings>,
     /// How much may go on at once.
     pub limits: ProgramLimits,
+    /// How runs wait when a provider fails.
+    #[serde(skip_serializing_if = "WaitSettings::is_default")]
+    pub waits: WaitSettings,
     /// Prices by model, as tasks name it.
     pub prices: BTreeMap<String, Price>,
     /// Gateways.
@@ -188,6 +191,43 @@ pub struct ProgramLimits {
     /// Whether the first failure in a run keeps the rest from being begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_fast: Option<bool>,
+}
+
+/// How runs wait when a provider fails (R7, R8). What is not said is as the defaults are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WaitSettings {
+    /// First wait after a temporary error; 30 s when not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<Duration>,
+    /// Longest wait after a temporary error, unless the provider asks for more; 240 s when not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Duration>,
+    /// Tries in a series of temporary errors; without end when not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<NonZeroU32>,
+    /// How often an account is tried of which nobody knows when it can be used again; 15 min when not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub try_account_every: Option<Duration>,
+}
+
+impl WaitSettings {
+    fn is_default(&self) -> bool {
+        *self == WaitSettings::default()
+    }
+
+    /// The policy with what is said here.
+    #[must_use]
+    pub fn of(&self, policy: RunPolicy) -> RunPolicy {
+        let backoff_first = self.first.unwrap_or(policy.backoff_first);
+        RunPolicy {
+            backoff_first,
+            backoff_most: self.longest.unwrap_or(policy.backoff_most.max(backoff_first)),
+            attempts: self.attempts.or(policy.attempts),
+            gate_retry: self.try_account_every.unwrap_or(policy.gate_retry),
+            ..policy
+        }
+    }
 }
 
 /// What a million tokens cost.

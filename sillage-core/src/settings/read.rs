@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use super::{
     AgentLimits, AgentSettings, Language, Lifecycle, ModelSettings, Placement, Price, ProgramLimits,
-    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, budget, mcp, parse_size,
+    RelaisAddress, RuntimeKind, Settings, SettingsChannel, Theme, WaitSettings, budget, mcp, parse_size,
 };
 use crate::document::check::{Checker, Fields, Spot, brief, field_path};
 use crate::document::{self, Format, Value};
 use crate::fault::{Fault, FaultCode};
 
 const FIELDS: &[&str] = &[
-    "agents", "limits", "prices", "relais", "theme", "language", "channels",
+    "agents", "limits", "waits", "prices", "relais", "theme", "language", "channels",
 ];
 const AGENT_FIELDS: &[&str] = &[
     "name",
@@ -57,6 +57,10 @@ fn settings(root: Spot<'_>, checker: &mut Checker) -> Settings {
         limits: fields
             .optional("limits")
             .and_then(|spot| limits(spot, checker))
+            .unwrap_or_default(),
+        waits: fields
+            .optional("waits")
+            .and_then(|spot| waits(spot, checker))
             .unwrap_or_default(),
         prices: prices(&fields, checker),
         relais: items(&fields, "relais", checker, relais),
@@ -298,6 +302,25 @@ fn limits(spot: Spot<'_>, checker: &mut Checker) -> Option<ProgramLimits> {
             .optional("budget")
             .and_then(|spot| budget::read(spot, checker)),
         fail_fast: fields.optional("failFast").and_then(|spot| checker.flag(&spot)),
+    })
+}
+
+fn waits(spot: Spot<'_>, checker: &mut Checker) -> Option<WaitSettings> {
+    let known = ["first", "longest", "attempts", "tryAccountEvery"];
+    let fields = checker.fields(spot, "`waits`", &known)?;
+    let mut span = |name| fields.optional(name).and_then(|spot| checker.duration(&spot));
+    let (first, longest, try_account_every) = (span("first"), span("longest"), span("tryAccountEvery"));
+    if let (Some(first), Some(longest), Some(spot)) = (first, longest, fields.optional("longest"))
+        && longest < first
+    {
+        let message = format!("{} must not be shorter than `first`", spot.label());
+        checker.fault_at(&spot, FaultCode::BadLimit, message);
+    }
+    Some(WaitSettings {
+        first,
+        longest,
+        attempts: fields.optional("attempts").and_then(|spot| checker.limit(&spot)),
+        try_account_every,
     })
 }
 

@@ -20,7 +20,7 @@ use crate::report::{
 use crate::run::tests::world;
 use crate::run::{
     AnsweredBy, Budget, BudgetKind, BudgetMode, CheckResult, Event, Failure, FailureClass, LeftBehind,
-    MessagePurpose, RunEnd, StepEnd, StraySign, StrayWrite, TakenWork, WaitCause,
+    MessagePurpose, OpenedBy, RunEnd, StepEnd, StraySign, StrayWrite, TakenWork, WaitCause, Wall,
 };
 use crate::task::{Deliverable, Resource};
 use crate::time::Timestamp;
@@ -46,7 +46,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 52, "{kinds:?}");
+    assert_eq!(kinds.len(), 58, "{kinds:?}");
 }
 
 #[test]
@@ -459,6 +459,50 @@ fn samples() -> Vec<Recorded> {
         Event::StepEnded {
             step,
             end: StepEnd::Skipped,
+        },
+        Event::GateClosed {
+            account: "acme".into(),
+            step,
+            wall: Wall {
+                cause: WaitCause::Quota,
+                words: "limit reached".into(),
+                resets_at: Some(Timestamp(9)),
+                until: Timestamp(9),
+                single: false,
+                at_opening: false,
+            },
+        },
+        Event::GateDated {
+            account: "acme".into(),
+            step,
+            wall: Wall {
+                cause: WaitCause::SignIn,
+                words: "expired".into(),
+                resets_at: None,
+                until: Timestamp(10),
+                single: true,
+                at_opening: true,
+            },
+        },
+        Event::GateProbed {
+            account: "acme".into(),
+            step,
+        },
+        Event::GateOpened {
+            account: "acme".into(),
+            by: OpenedBy::Probe,
+            held: 3,
+        },
+        Event::MachineSlept {
+            slept: std::time::Duration::from_secs(3600),
+        },
+        Event::ClockJumped { by_ms: -5000 },
+        Event::WaitStarted {
+            step,
+            cause: WaitCause::Capacity,
+            until: Timestamp(9),
+            words: "full".into(),
+            resend: true,
         },
     ];
     events

@@ -86,7 +86,12 @@ impl Decision<'_> {
             // What answers nothing yet has nothing to end in peace.
             let idle = matches!(
                 phase,
-                Phase::Waiting(_) | Phase::Ready | Phase::Opening | Phase::Finding | Phase::Gathering
+                Phase::Waiting(_)
+                    | Phase::Held(_)
+                    | Phase::Ready
+                    | Phase::Opening
+                    | Phase::Finding
+                    | Phase::Gathering
             );
             if idle || (forced && answering) {
                 self.end(step, StepEnd::Cancelled);

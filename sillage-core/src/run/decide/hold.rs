@@ -61,6 +61,7 @@ impl Decision<'_> {
             .iter()
             .map(|(_, step)| *step)
             .filter(|step| matches!(self.run.steps[step.position()].phase, Phase::Waiting(_)))
+            .chain(self.run.gates.all_held())
             .collect();
         for step in waiting {
             self.hold_back(step);

@@ -27,6 +27,7 @@ impl Decision<'_> {
                 session,
                 request: Arc::clone(request),
             });
+            self.served(step);
         }
     }
 

@@ -23,6 +23,9 @@ impl Decision<'_> {
                 if self.events.is_empty() {
                     self.end_idle_waits();
                 }
+                if self.events.is_empty() {
+                    self.due_gates();
+                }
                 self.start_ready();
                 self.next_merge();
                 self.end_if_over();

@@ -1,7 +1,6 @@
 //! What follows from news of sessions: opened, found, lost, answered, failed, closed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Decision;
 use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
@@ -10,7 +9,7 @@ use crate::ports::runtime::{
 };
 use crate::report::{self, Report};
 use crate::run::compose;
-use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd, WaitCause};
+use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd};
 use crate::run::step::Phase;
 
 /// The stop reason of an answer whose own is not known because it was read back from the agent's history.
@@ -34,6 +33,7 @@ impl Decision<'_> {
                 if self.is_stopping() {
                     self.end(step, StepEnd::Cancelled);
                 } else {
+                    self.served_at_opening(step);
                     self.plan_message(step, self.first_purpose(step), None);
                 }
             }
@@ -152,7 +152,8 @@ impl Decision<'_> {
             return;
         };
         // What was to go on in it after the wait begins anew instead (R7, R12).
-        if let (Phase::Waiting(_), RuntimeError::Lost { words }, None) = (&state.phase, error, message)
+        if let (Phase::Waiting(_) | Phase::Held(_), RuntimeError::Lost { words }, None) =
+            (&state.phase, error, message)
             && !self.is_stopping()
         {
             let words = words.clone();
@@ -203,6 +204,7 @@ impl Decision<'_> {
             return;
         };
         self.say(Event::UsageCounted { step, session, usage });
+        self.served_by(step, session, usage);
     }
 
     pub(super) fn closed(&mut self, session: ClientSessionId, result: &Result<(), RuntimeError>) {
@@ -214,69 +216,6 @@ impl Decision<'_> {
             step,
             session,
             trouble,
-        });
-    }
-
-    /// Bad news of a session, by class (R7–R9). `resend`: the message in flight, if any, was not accepted.
-    fn setback(&mut self, step: StepIndex, error: &RuntimeError, resend: bool) {
-        if self.is_stopping() {
-            return self.end(step, StepEnd::Cancelled);
-        }
-        let words = error.to_string();
-        match error {
-            RuntimeError::Temporary { retry_after, .. } => {
-                self.wait_for_backoff(step, words, *retry_after, resend);
-            }
-            RuntimeError::Quota { resets_at, .. } => {
-                let later = self.now.plus(self.run.definition.policy.gate_retry);
-                let until = resets_at.filter(|at| *at > self.now).unwrap_or(later);
-                self.say(Event::WaitStarted {
-                    step,
-                    cause: WaitCause::Quota,
-                    until,
-                    words,
-                    resend,
-                });
-            }
-            RuntimeError::SignIn { .. } => {
-                let until = self.now.plus(self.run.definition.policy.gate_retry);
-                self.say(Event::WaitStarted {
-                    step,
-                    cause: WaitCause::SignIn,
-                    until,
-                    words,
-                    resend,
-                });
-            }
-            RuntimeError::Conflict { .. } => self.fail(step, FailureClass::Conflict, words),
-            RuntimeError::Lost { .. } => self.fail(step, FailureClass::AgentLost, words),
-            RuntimeError::Permanent { .. } | RuntimeError::Unstoppable { .. } => {
-                self.fail(step, FailureClass::Permanent, words);
-            }
-        }
-    }
-
-    /// The step waits longer with each try, unless it tried often enough (R7).
-    fn wait_for_backoff(
-        &mut self,
-        step: StepIndex,
-        words: String,
-        retry_after: Option<Duration>,
-        resend: bool,
-    ) {
-        let tries = self.run.steps[step.position()].tries;
-        let policy = &self.run.definition.policy;
-        let most = policy.attempts;
-        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) {
-            return self.fail(step, FailureClass::Attempts, words);
-        }
-        let wait = backoff(policy.backoff_first, policy.backoff_most, tries, retry_after);
-        self.say(Event::WaitStarted {
-            step,
-            cause: WaitCause::Backoff,
-            until: self.now.plus(wait),
-            words,
-            resend,
         });
     }
 
@@ -293,6 +232,9 @@ impl Decision<'_> {
             message,
             answer: answer.clone(),
         });
+        if answer.stop != StopReason::Cancelled {
+            self.served(step);
+        }
         match &answer.stop {
             StopReason::Cancelled if self.is_stopping() => self.end(step, StepEnd::Cancelled),
             StopReason::Refusal => self.fail(step, FailureClass::Permanent, refusal(answer)),
@@ -398,43 +340,11 @@ impl Decision<'_> {
     }
 }
 
-/// 30 s, then double, never over 240 s by default; a longer `Retry-After` is honoured (R7).
-fn backoff(first: Duration, most: Duration, tries: u16, retry_after: Option<Duration>) -> Duration {
-    let doubled = 1u32
-        .checked_shl(u32::from(tries))
-        .and_then(|factor| first.checked_mul(factor));
-    let wait = doubled.unwrap_or(most).min(most);
-    retry_after.map_or(wait, |asked| asked.max(wait))
-}
-
 fn refusal(answer: &Answer) -> String {
     let said = answer.text.trim();
     if said.is_empty() {
         "the model refused, without a word".to_owned()
     } else {
         format!("the model refused: {said}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn r7_backoff_doubles_to_its_bound_and_honours_a_longer_retry_after() {
-        let (first, most) = (Duration::from_secs(30), Duration::from_secs(240));
-        let waits: Vec<u64> = (0..6)
-            .map(|tries| backoff(first, most, tries, None).as_secs())
-            .collect();
-        assert_eq!(waits, [30, 60, 120, 240, 240, 240]);
-        assert_eq!(backoff(first, most, u16::MAX, None), most);
-        assert_eq!(
-            backoff(first, most, 0, Some(Duration::from_secs(900))).as_secs(),
-            900
-        );
-        assert_eq!(
-            backoff(first, most, 2, Some(Duration::from_secs(1))).as_secs(),
-            120
-        );
     }
 }

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::world::{Reply, World, plan, report, task};
 use crate::id::StepIndex;
 use crate::ports::runtime::{RuntimeError, StopReason, Usage};
+use crate::run::step::Next;
 use crate::run::{
-    Budget, BudgetMode, Command, Event, Input, MessagePurpose, PermissionAnswer, Run, RunDefinition, RunEnd,
-    StepEnd,
+    Budget, BudgetMode, Command, Event, Input, MessagePurpose, PermissionAnswer, Phase, Recorded, Run,
+    RunDefinition, RunEnd, StepEnd,
 };
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -103,7 +104,7 @@ pub(super) fn story() -> impl Strategy<Value = (RunDefinition, (Vec<Vec<u8>>, Ba
 
 fn peaceful() -> impl Strategy<Value = (RunDefinition, Vec<Vec<u8>>)> {
     let links = prop::collection::btree_set((0usize..7, 1usize..8), 0..14);
-    let answers = prop::collection::vec(prop::collection::vec(0u8..11, 0..5), 8);
+    let answers = prop::collection::vec(prop::collection::vec(0u8..13, 0..5), 8);
     (1usize..=8, links, 1u32..4, any::<bool>(), answers).prop_map(
         |(agents, links, parallel, repository, answers)| {
             let names = &NAMES[..agents];
@@ -167,9 +168,59 @@ fn reply(kind: u8) -> Reply {
             words: words(),
             resets_at: None,
         }),
+        7 => Reply::Error(RuntimeError::Quota {
+            words: words(),
+            resets_at: Some(crate::time::Timestamp(4_000_000)),
+        }),
         8 => Reply::Ask("p1"),
         9 => Reply::AskToo("p1", Box::new(Reply::AskToo("p2", Box::new(Reply::Ask("p3"))))),
+        10 => Reply::Error(RuntimeError::Capacity {
+            words: words(),
+            retry_after: None,
+        }),
+        11 => Reply::Error(RuntimeError::SignIn { words: words() }),
         _ => Reply::text(&report("complete")),
+    }
+}
+
+/// R8: while an account's gate is closed, no session is opened and no message sent for its agents, but for the one that
+/// tries. What was in the middle of a message when the gate closed, or is found again in it, was at work.
+fn nothing_sent_past_a_gate(log: &[Recorded]) {
+    let asks = |run: &Run, step: StepIndex| {
+        let state = run.step(step).unwrap();
+        let session = state.session()?;
+        let message = session.in_flight.as_ref();
+        if *state.phase() == Phase::Opening {
+            Some(session.id().0)
+        } else {
+            let message = message.filter(|_| *state.phase() == Phase::Prompted);
+            message.map(|message| message.client_message_id.0)
+        }
+    };
+    let mut run = Run::start(log[0].clone()).unwrap();
+    for fact in &log[1..] {
+        let before = run.clone();
+        run.apply(fact).unwrap();
+        for step in (0..u32::try_from(run.steps().len()).unwrap()).map(StepIndex) {
+            let asked = asks(&run, step);
+            if asked.is_none() || asked == asks(&before, step) || !run.gates.keeps_out(step) {
+                continue;
+            }
+            let was = before.step(step).unwrap();
+            let in_flight = was.session().and_then(|session| session.in_flight.as_ref());
+            let was_at_work = matches!(was.phase(), Phase::Finding | Phase::Asking(_) | Phase::Ready)
+                && in_flight.map(|message| message.client_message_id.0) == asked
+                && (was.phase() != &Phase::Ready || was.next == Next::Answer);
+            assert!(
+                was_at_work,
+                "step {} went past a closed gate at {}: it was {:?} ({:?}), then {:?}",
+                step.0,
+                fact.seq,
+                was.phase(),
+                was.next,
+                fact.event
+            );
+        }
     }
 }
 
@@ -257,6 +308,7 @@ fn hold(run: &Run, world: &World) {
             assert!(!run.step(*because).unwrap().lets_follow());
         }
     }
+    nothing_sent_past_a_gate(&world.log);
     nothing_begins_that_is_not_to(run, world);
     let replayed = Run::replay(world.log.clone()).unwrap();
     assert_eq!(

@@ -50,7 +50,7 @@ fn r2_the_view_says_what_each_step_waits_for() {
         (run.place_limit(StepIndex(0)), run.place_limit(StepIndex(99))),
         (None, None)
     );
-    let waits = "quota until 2023-11-14T22:13:20Z: usage limit reached";
+    let waits = "quota of account m, tried again at 1970-01-02T00:16:40Z";
     assert_eq!(view.steps[0].waiting_for.as_ref().unwrap().to_string(), waits);
     assert_eq!(
         (view.steps[0].waited, view.steps[0].worked),
@@ -59,7 +59,7 @@ fn r2_the_view_says_what_each_step_waits_for() {
     assert_eq!(
         view.graph_lines(),
         [
-            "1  … a  waiting    0ms  waited 1m15s  waits for quota until 2023-11-14T22:13:20Z: usage limit reached",
+            "1  … a  waiting    0ms  waited 1m15s  waits for quota of account m, tried again at 1970-01-02T00:16:40Z",
             "   ● b  running    1m15s",
             "   ○ c  ready      waits for a place for model big",
             "   ● e  running    1m15s",

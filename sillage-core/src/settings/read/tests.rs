@@ -24,6 +24,7 @@ limits:
   stopIdleAgentsAfter: 10m
   silentAfter: 45m
   parallel: 4
+waits: { first: 10s, longest: 2m, attempts: 20, tryAccountEvery: 5m }
 prices:
   opus: { input: 5, output: 25, cacheRead: 0.5, cacheWrite: 6.25, currency: USD, asOf: 2026-11-01 }
 relais:
@@ -101,6 +102,29 @@ fn a12_only_name_and_command_are_required() {
             (FaultCode::MissingField, 1, None),
             (FaultCode::MissingField, 1, None)
         ]
+    );
+}
+
+#[test]
+fn r7_waits_are_settable_and_what_is_not_said_is_as_the_defaults_are() {
+    use crate::run::RunPolicy;
+    let policy = |text: &str| read(text).unwrap().waits.of(RunPolicy::default());
+    assert_eq!(policy("{}"), RunPolicy::default());
+    let full = policy(FULL);
+    let seconds = Duration::from_secs;
+    assert_eq!(
+        (full.backoff_first, full.backoff_most, full.gate_retry),
+        (seconds(10), seconds(120), seconds(300))
+    );
+    assert_eq!(full.attempts.map(std::num::NonZeroU32::get), Some(20));
+    // A first wait past the default bound is its own bound.
+    assert_eq!(policy("waits: { first: 10m }").backoff_most, seconds(600));
+    assert_eq!(
+        codes("waits: { first: 10m, longest: 5m, tries: 3 }")
+            .iter()
+            .map(|(code, ..)| *code)
+            .collect::<Vec<_>>(),
+        [FaultCode::BadLimit, FaultCode::UnknownField]
     );
 }
 

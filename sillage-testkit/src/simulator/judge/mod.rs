@@ -18,6 +18,7 @@ use sillage_core::ports::runtime::SessionRequest;
 use sillage_core::ports::store::RunSummary;
 use sillage_core::run::{Budget, BudgetKind, MessagePurpose, Run, RunEnd};
 use sillage_core::task::AgentDefinition;
+use sillage_core::time::Timestamp;
 
 use book::{MessageBook, SessionBook, StepBook};
 
@@ -140,6 +141,8 @@ pub(crate) struct Judge {
     failed_first: Option<StepIndex>,
     /// Permission requests that nobody was told of yet.
     asked: Vec<Seq>,
+    /// Until when each provider account is closed, as last told.
+    walls: BTreeMap<String, Timestamp>,
     found: Option<Violation>,
 }
 
