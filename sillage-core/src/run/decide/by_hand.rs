@@ -196,7 +196,7 @@ impl Decision<'_> {
     }
 
     /// A run that is over goes on for the step's sake. What a stop had left pending would wait for ever behind what was
-    /// cancelled or failed: it does not run. Nor do sub-agents that had not begun, when nobody gathers them.
+    /// cancelled or failed: it does not run.
     fn end_what_a_stop_left(&mut self, step: StepIndex) {
         if !matches!(self.run.stage, Stage::Ended(_)) {
             return;
@@ -215,20 +215,6 @@ impl Decision<'_> {
             let begins = |step: StepIndex| {
                 asked == Some(step) || renewed.contains(&step) || run.outdated.contains_key(&step)
             };
-            // A coordinator that is over, or begins anew, waits for nobody.
-            let left_alone = run
-                .coordinator_of(step)
-                .filter(|of| asked.is_some() && matches!(run.steps[of.position()].phase, Phase::Ended(_)));
-            if let Some(of) = left_alone {
-                let not_begun = matches!(run.steps[node as usize].phase, Phase::Pending | Phase::Ready);
-                if not_begun && self.ended.insert(step) {
-                    self.say(Event::StepEnded {
-                        step,
-                        end: StepEnd::NotRun(of),
-                    });
-                }
-                continue;
-            }
             if asked == Some(step) || (!begins(step) && run.steps[node as usize].phase != Phase::Pending) {
                 continue;
             }

@@ -355,39 +355,6 @@ fn w22_sub_agents_of_an_earlier_plan_stay_as_they_ended() {
     world.no_identifier_twice();
 }
 
-/// W18: a retry in a run that was stopped while a group was under way launches none of its sub-agents; a resume does.
-#[test]
-fn w18_a_retry_after_a_stop_launches_no_sub_agent_that_nobody_gathers() {
-    for again in [StepIndex(0), BUILD] {
-        let mut definition = task(&["a", "build"], &[]).with_dynamic("build");
-        definition.parallel = 1.try_into().unwrap();
-        let mut world = World::new(definition);
-        world.script("a", [permanent()]);
-        world.plans(
-            "build",
-            [
-                Reply::text(&plan(&[("x", &[]), ("y", &[])])),
-                Reply::text(&plan(&[("z", &[])])),
-            ],
-        );
-        let mut run = world.start();
-        world.settle_until_phase(&mut run, 1, |phase| *phase == Phase::Gathering);
-        for _ in 0..2 {
-            world.input(&mut run, Input::Command(Command::Stop));
-        }
-        let mut run = world.go_on(run);
-        assert_eq!(run.end(), Some(RunEnd::Stopped));
-        let before = world.prompts_to("build/y");
-        world.input(&mut run, Input::Command(Command::Retry { step: again }));
-        let run = world.go_on(run);
-        assert!(run.end().is_some());
-        assert_eq!(world.prompts_to("build/y"), before, "nobody waits for it");
-        let run = world.resume(run);
-        assert_eq!(run.end(), Some(RunEnd::Complete));
-        world.no_identifier_twice();
-    }
-}
-
 #[test]
 fn f6_a_gathering_coordinator_holds_no_place() {
     let mut definition = task(&["build"], &[]).with_dynamic("build");

@@ -109,7 +109,8 @@ impl Judge {
             .iter()
             .find(|after| !self.steps[after.position()].lets_follow);
         let waits = waits.copied();
-        self.expect(Promise::Plans, mine && !over, || {
+        let unheld = self.taken_up_by_hand;
+        self.expect(Promise::Plans, unheld || (mine && !over), || {
             format!("{what} of step {} of a group that is over", step.0)
         });
         self.expect(Promise::Plans, waits.is_none(), || {

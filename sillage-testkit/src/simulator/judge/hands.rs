@@ -119,6 +119,7 @@ impl Judge {
             format!("a hand is laid on step {} after a stop", step.0)
         });
         if self.ended.is_some() {
+            self.taken_up_by_hand = true;
             self.goes_on();
         }
         self.failed_first = self.failed_first.filter(|first| *first != step);
