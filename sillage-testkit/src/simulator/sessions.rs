@@ -53,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) wrong: u64,
     /// Plans against the rules that are still to come.
     pub(crate) wrong_plans: u64,
+    /// Times that an engine was told that it is found.
+    pub(crate) found: u32,
     events: Vec<SessionEvent>,
     listeners: Vec<mpsc::UnboundedSender<SessionEvent>>,
 }
@@ -68,6 +70,7 @@ impl Session {
             work: 0,
             wrong: 0,
             wrong_plans: 0,
+            found: 0,
             events: Vec::new(),
             listeners: Vec::new(),
         }
