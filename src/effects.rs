@@ -1,6 +1,7 @@
 //! Carrying out one effect: one call to an adapter, and the input that comes of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join;
@@ -221,8 +222,8 @@ async fn gone(engine: &Engine, worktree: Option<Worktree>) -> Option<String> {
 
 /// The files that messages speak of: the full reports of agents upstream.
 ///
-/// Each is written once while its run is driven, however many messages speak of it: a report that was handed on does
-/// not change. Whoever takes the run up later writes them again, for they are not synced.
+/// Each is written once while its run is driven, however many messages speak of it, and again once its step was done
+/// anew and hands on another report. Whoever takes the run up later writes them again, for they are not synced.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     reports: Mutex<Reports>,
@@ -230,12 +231,15 @@ pub(crate) struct Files {
     pub(crate) named: Named,
 }
 
-/// Whose full report stands in its file.
+/// A report, by a digest of what stands in it.
+type ReportKey = (StepIndex, u64);
+
+/// Which full report of a step stands in its file.
 #[derive(Debug, Default)]
 struct Reports {
-    written: HashSet<StepIndex>,
+    written: HashMap<StepIndex, u64>,
     /// Those being written: who needs one waits for its first writer.
-    writing: HashMap<StepIndex, Arc<OnceCell<()>>>,
+    writing: HashMap<ReportKey, Arc<OnceCell<()>>>,
 }
 
 impl Files {
@@ -243,11 +247,11 @@ impl Files {
     /// needs it.
     async fn write(&self, disk: &dyn RunFiles, files: Vec<ReportFile>) -> Result<(), RuntimeError> {
         for file in files {
-            let step = file.step;
-            let unwritten = self.reports().unwritten(step);
+            let key = key(&file);
+            let unwritten = self.reports().unwritten(key);
             if let Some(cell) = unwritten {
                 cell.get_or_try_init(|| write(disk, file)).await?;
-                self.reports().is_written(step);
+                self.reports().is_written(key);
             }
         }
         Ok(())
@@ -260,15 +264,21 @@ impl Files {
 }
 
 impl Reports {
-    fn unwritten(&mut self, step: StepIndex) -> Option<Arc<OnceCell<()>>> {
-        let missing = !self.written.contains(&step);
-        missing.then(|| Arc::clone(self.writing.entry(step).or_default()))
+    fn unwritten(&mut self, (step, digest): ReportKey) -> Option<Arc<OnceCell<()>>> {
+        let missing = self.written.get(&step) != Some(&digest);
+        missing.then(|| Arc::clone(self.writing.entry((step, digest)).or_default()))
     }
 
-    fn is_written(&mut self, step: StepIndex) {
-        self.writing.remove(&step);
-        self.written.insert(step);
+    fn is_written(&mut self, (step, digest): ReportKey) {
+        self.writing.remove(&(step, digest));
+        self.written.insert(step, digest);
     }
+}
+
+fn key(file: &ReportFile) -> ReportKey {
+    let mut digest = DefaultHasher::new();
+    file.content.hash(&mut digest);
+    (file.step, digest.finish())
 }
 
 async fn write(disk: &dyn RunFiles, file: ReportFile) -> Result<(), RuntimeError> {
@@ -302,15 +312,29 @@ mod tests {
         let files = Files::default();
         let (first, second) = tokio::join!(
             files.write(&DiskFiles, wanted("first")),
-            files.write(&DiskFiles, wanted("second"))
+            files.write(&DiskFiles, wanted("first"))
         );
         assert_eq!((first, second), (Ok(()), Ok(())));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        std::fs::remove_file(&path).unwrap();
+        files.write(&DiskFiles, wanted("first")).await.unwrap();
+        assert!(!path.exists(), "it was written before");
         Files::default()
             .write(&DiskFiles, wanted("after a restart"))
             .await
             .unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "after a restart");
+    }
+
+    #[tokio::test]
+    async fn w18_the_report_of_a_step_that_was_done_again_takes_the_place_of_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step/report.json");
+        let files = Files::default();
+        for content in ["of the first try", "of the second", "of the first try"] {
+            files.write(&DiskFiles, vec![file(&path, content)]).await.unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        }
     }
 
     #[tokio::test]

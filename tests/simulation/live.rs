@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sillage::core::run::Command;
 use sillage::{DiskPatience, Engine, EngineError, FeedItem, RunHandle};
 use sillage_testkit::simulator::{
     Deed, Life, Promise, SimClock, SimFiles, SimIds, SimRuntime, SimStore, SimWorkspace, Simulation, Story,
@@ -80,11 +81,19 @@ fn engine(simulation: &Simulation, life: &Life) -> Engine {
 }
 
 /// Launches the run, or takes it up, and does to it what the person does.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every command but a resume is of one step, and takes a run up"
+)]
 async fn drive(simulation: &Simulation, engine: &Engine) -> Over {
     let definition = simulation.definition();
-    let begun = match simulation.is_launched() {
-        true => engine.resume(&definition.run).await,
-        false => engine.launch(definition).await,
+    let begun = match (simulation.is_launched(), simulation.is_over()) {
+        (true, true) => match simulation.taking_up() {
+            Command::Resume { budget } => engine.resume_with(&definition.run, budget).await,
+            command => engine.take_up(&definition.run, command).await,
+        },
+        (true, false) => engine.resume(&definition.run).await,
+        (false, _) => engine.launch(definition).await,
     };
     let handle = match begun {
         Ok(handle) => handle,
@@ -114,6 +123,13 @@ async fn drive(simulation: &Simulation, engine: &Engine) -> Over {
         match deed {
             // Whoever stops a run that just ended is told so.
             Deed::Stop => drop(handle.stop()),
+            Deed::Command(command) => {
+                let (handle, simulation) = (handle.clone(), simulation.clone());
+                tokio::spawn(async move {
+                    let told = handle.command(command).await;
+                    simulation.tell(|| format!("the person is told {told:?}"));
+                });
+            }
             Deed::Answer(asked, answer) => {
                 let (handle, simulation) = (handle.clone(), simulation.clone());
                 tokio::spawn(async move {

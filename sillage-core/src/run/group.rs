@@ -116,6 +116,15 @@ impl Run {
         range.map(StepIndex)
     }
 
+    /// Whether the step is a sub-agent's of a plan that its coordinator made before it was begun anew. It stays as it
+    /// ended: the group that counts is another.
+    pub(super) fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
+        self.coordinator_of(step).is_some_and(|of| {
+            let group = self.steps[of.position()].group.as_deref();
+            !group.is_some_and(|group| (group.first..group.first + group.count).contains(&step.0))
+        })
+    }
+
     /// A coordinator's plan, once it is accepted.
     #[must_use]
     pub fn plan(&self, step: StepIndex) -> Option<&Plan> {
@@ -300,6 +309,9 @@ impl Run {
     }
 
     fn count_to_gather(&mut self, step: StepIndex, count: impl Fn(u32) -> u32) {
+        if self.is_of_an_earlier_plan(step) {
+            return;
+        }
         if let Some(of) = self.coordinator_of(step)
             && let Some(group) = self.step_mut(of).group.as_deref_mut()
         {
@@ -341,12 +353,6 @@ impl Run {
     }
 
     // --- Done again ---
-
-    /// Whether the step is a sub-agent's by a plan that its coordinator has made another for since.
-    pub(super) fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
-        self.coordinator_of(step)
-            .is_some_and(|of| !self.sub_agents_of(of).any(|sub| sub == step))
-    }
 
     /// The coordinator that gathers and reports anew when this sub-agent of its plan is done again: one that is over
     /// after it had a say in its group's end.

@@ -235,12 +235,15 @@ impl World {
             return (
                 Given {
                     text: word,
-                    report: None,
+                    ..Given::default()
                 },
                 StopReason::EndTurn,
             );
         };
-        let agent = self.definition.task.agents.get(step.position());
+        if self.owes_plan(id) {
+            return (self.write_plan(id, step), StopReason::EndTurn);
+        }
+        let agent = self.judge.agent(step);
         let deliverables: Vec<std::path::PathBuf> = agent
             .and_then(|agent| agent.deliverable.as_ref())
             .map(|d| d.files.clone())
@@ -276,20 +279,14 @@ impl World {
                 1 => format!("{{\"outcome\": \"done\", \"summary\": \"{word}\"}}"),
                 _ => format!("{{\"summary\": \"{word}\", \"outcome\": "),
             };
-            return (Given { text, report: None }, StopReason::EndTurn);
+            return (answer(text), StopReason::EndTurn);
         }
         if self.strikes(Fault::Cut) {
             let text = format!("{{\"outcome\": \"complete\", \"summary\": \"{word}");
-            return (Given { text, report: None }, StopReason::MaxTokens);
+            return (answer(text), StopReason::MaxTokens);
         }
         if self.strikes_at(Fault::Permanent, self.story.per_mille / 8) {
-            return (
-                Given {
-                    text: "I will not.".to_owned(),
-                    report: None,
-                },
-                StopReason::Refusal,
-            );
+            return (answer("I will not.".to_owned()), StopReason::Refusal);
         }
         let outcome = match self.strikes(Fault::Outcomes) {
             true if self.dice.chance(Fault::Outcomes as usize, 500) => Outcome::Partial,
@@ -309,6 +306,7 @@ impl World {
             Given {
                 text,
                 report: right.then_some((word, outcome)),
+                ..Given::default()
             },
             StopReason::EndTurn,
         )
@@ -329,5 +327,13 @@ impl World {
         let wrong = session.wrong > 0 && !calm;
         session.wrong = session.wrong.saturating_sub(1);
         wrong
+    }
+}
+
+/// An answer without anything that counts.
+fn answer(text: String) -> Given {
+    Given {
+        text,
+        ..Given::default()
     }
 }

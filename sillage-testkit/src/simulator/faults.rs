@@ -86,6 +86,12 @@ faults! {
     Worktrees "worktrees",
     /// Sessions that cannot be closed, or not at once.
     Closing "closing",
+    /// Plans of coordinators that are against the rules, up to three times in a row.
+    Plans "plans",
+    /// A person has steps done again, or goes on without them.
+    Hands "hands",
+    /// Ceilings, told or enforced, that a person changes.
+    Budgets "budgets",
 }
 
 impl fmt::Display for Fault {

@@ -229,11 +229,7 @@ impl World {
                 .is_some_and(|session| session.in_hand == Some(message));
             if at_it && heeds {
                 world.permission_answered(id, None, "cancel");
-                let given = Given {
-                    text: String::new(),
-                    report: None,
-                };
-                world.give(id, message, given, StopReason::Cancelled);
+                world.give(id, message, Given::default(), StopReason::Cancelled);
             }
         });
         Ok(())

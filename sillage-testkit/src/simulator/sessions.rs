@@ -19,11 +19,13 @@ pub(crate) enum Standing {
 }
 
 /// What a session answered to a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) text: String,
     /// The report in it, if it is a right one: summary and outcome.
     pub(crate) report: Option<(String, Outcome)>,
+    /// The plan in it, if it is a right one: its sub-agents, each with those that it waits for.
+    pub(crate) plan: Option<Vec<(String, Vec<String>)>>,
 }
 
 /// A message that a session received.
@@ -49,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) work: u64,
     /// Wrong reports that are still to come.
     pub(crate) wrong: u64,
+    /// Plans against the rules that are still to come.
+    pub(crate) wrong_plans: u64,
     /// Times that an engine was told that it is found.
     pub(crate) found: u32,
     events: Vec<SessionEvent>,
@@ -65,6 +69,7 @@ impl Session {
             asks: None,
             work: 0,
             wrong: 0,
+            wrong_plans: 0,
             found: 0,
             events: Vec::new(),
             listeners: Vec::new(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sillage_core::run::{Recorded, RunDefinition};
+use sillage_core::run::{Command, Recorded, RunDefinition};
 use tokio::sync::mpsc;
 
 use super::doors::Life;
@@ -115,7 +115,20 @@ impl Simulation {
     /// Whether a person takes the ended run up again, as the dice say.
     #[must_use]
     pub fn resumes(&self) -> bool {
-        self.lock().strikes_at(Fault::Resumes, 700)
+        let mut world = self.lock();
+        world.strikes_at(Fault::Resumes, 700) || world.strikes_at(Fault::Hands, 700)
+    }
+
+    /// How a person takes the run up.
+    #[must_use]
+    pub fn taking_up(&self) -> Command {
+        self.lock().taking_up()
+    }
+
+    /// Whether the run is over, by its log.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.lock().judge.is_over()
     }
 
     /// What the person does in this life.

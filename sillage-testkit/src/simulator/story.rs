@@ -15,6 +15,11 @@ pub(crate) const TIME: usize = 42;
 pub(crate) const AGENT: usize = 43;
 pub(crate) const LIFE: usize = 44;
 pub(crate) const PERSON: usize = 45;
+pub(crate) const GROUP: usize = 46;
+
+/// Kinds of fault that are drawn before a story's frequency and its date of calm; others after them, so that a new kind
+/// leaves stories that are known as they were.
+const DRAWN_FIRST: usize = 30;
 
 /// When engines die.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl Story {
         let mut faults = Faults::NONE;
         // Few kinds at once show more than all of them: some stories have two or three, some most.
         let share = [120, 250, 400, 700][usize::try_from(dice.below(STORY, 4)).unwrap_or(0)];
-        for fault in Fault::ALL {
+        for fault in &Fault::ALL[..DRAWN_FIRST] {
             if dice.chance(STORY, share) {
                 faults = faults.with(*fault);
             }
@@ -60,6 +65,11 @@ impl Story {
         let per_mille = [15, 40, 100, 200][usize::try_from(dice.below(STORY, 4)).unwrap_or(0)];
         // The logarithm is what is evenly spread: from half a minute to a working day.
         let calm = 30_000 << dice.below(STORY, 11);
+        for fault in &Fault::ALL[DRAWN_FIRST..] {
+            if dice.chance(STORY, share) {
+                faults = faults.with(*fault);
+            }
+        }
         Story {
             seed,
             faults,

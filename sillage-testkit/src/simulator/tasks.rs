@@ -1,19 +1,22 @@
 //! Random tasks.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sillage_core::folders::Folders;
 use sillage_core::id::RunId;
-use sillage_core::run::{RunDefinition, RunPolicy, RunRepository};
-use sillage_core::task::{AgentDefinition, Deliverable, FolderLists, Limits, Link, Port, Task, WorktreeWish};
+use sillage_core::run::{Budget, BudgetMode, RunDefinition, RunPolicy, RunRepository};
+use sillage_core::task::{
+    AgentDefinition, AgentKind, AllowedPair, DelegatedField, Deliverable, FolderLists, Limits, Link, Port,
+    SubAgentRules, Task, WorktreeWish,
+};
 
 use super::dice::Dice;
-use super::faults::Faults;
-use super::story::{Story, TASK};
+use super::faults::{Fault, Faults};
+use super::story::{GROUP, PERSON, Story, TASK};
 
 /// The repository of runs that have one.
 pub(crate) const REPOSITORY: &str = "/sim/repository";
@@ -21,7 +24,7 @@ pub(crate) const REPOSITORY: &str = "/sim/repository";
 /// The folder of steps without a worktree.
 pub(crate) const FOLDER: &str = "/sim/folder";
 
-const MODELS: [&str; 3] = ["small", "large", "other"];
+pub(crate) const MODELS: [&str; 3] = ["small", "large", "other"];
 
 /// The run that a story is about. `base` is the commit that its repository stands on.
 pub(crate) fn definition(story: &Story, dice: &mut Dice, base: &str) -> Option<RunDefinition> {
@@ -82,9 +85,27 @@ pub(crate) fn definition(story: &Story, dice: &mut Dice, base: &str) -> Option<R
         relaunch_of: None,
         policy: RunPolicy {
             attempts,
+            fail_fast: story.faults.has(Fault::Hands) && dice.chance(PERSON, 200),
+            budget: story.faults.has(Fault::Budgets).then(|| budget(dice)),
             ..RunPolicy::default()
         },
     })
+}
+
+/// Ceilings that some runs reach.
+fn budget(dice: &mut Dice) -> Budget {
+    let tokens = NonZeroU64::new(dice.between(Fault::Budgets as usize, 300, 6000));
+    let time = Duration::from_secs(dice.between(Fault::Budgets as usize, 60, 8000));
+    let which = dice.below(Fault::Budgets as usize, 3);
+    Budget {
+        mode: match dice.chance(Fault::Budgets as usize, 300) {
+            true => BudgetMode::Audit,
+            false => BudgetMode::Enforce,
+        },
+        tokens: tokens.filter(|_| which != 1),
+        cost: None,
+        time: Some(time).filter(|_| which != 0),
+    }
 }
 
 fn number(count: u64) -> NonZeroU32 {
@@ -96,6 +117,8 @@ fn agents(story: &Story, dice: &mut Dice) -> Vec<AgentDefinition> {
     // Small tasks are more frequent: they are quick, and most of what can happen happens to them.
     let most = dice.between(TASK, 1, super::story::MOST_AGENTS);
     let count = dice.between(TASK, 1, most);
+    // Some tasks have dynamic agents.
+    let dynamic = [0, 0, 200, 500][usize::try_from(dice.below(GROUP, 4)).unwrap_or(0)];
     let mut agents = Vec::new();
     for index in 0..count {
         let model = MODELS[usize::try_from(dice.below(TASK, 3)).unwrap_or(0)];
@@ -112,7 +135,14 @@ fn agents(story: &Story, dice: &mut Dice) -> Vec<AgentDefinition> {
             true => WorktreeWish::Always,
             false => WorktreeWish::Never,
         };
+        let rules = rules(dice);
+        let sub_agents = dice.chance(GROUP, dynamic).then_some(rules);
         agents.push(AgentDefinition {
+            kind: match sub_agents {
+                Some(_) => AgentKind::Dynamic,
+                None => AgentKind::Deterministic,
+            },
+            sub_agents,
             id: format!("a{index}"),
             mission: format!("Do part {index}."),
             deliverable: (!files.is_empty()).then_some(Deliverable { text: None, files }),
@@ -126,6 +156,23 @@ fn agents(story: &Story, dice: &mut Dice) -> Vec<AgentDefinition> {
     // Cut after all is drawn, so that fewer agents are the first of the same ones.
     agents.truncate(usize::try_from(story.most_agents).unwrap_or(usize::MAX));
     agents
+}
+
+/// What a coordinator may do.
+fn rules(dice: &mut Dice) -> SubAgentRules {
+    let mut delegate = vec![DelegatedField::Mission];
+    if dice.chance(GROUP, 500) {
+        delegate.extend([DelegatedField::Model, DelegatedField::Effort]);
+    }
+    let allow = MODELS.map(|model| AllowedPair {
+        model: model.to_owned(),
+        efforts: vec!["low".to_owned()],
+    });
+    SubAgentRules {
+        max: number(dice.between(GROUP, 1, 4)),
+        delegate,
+        allow: allow.into(),
+    }
 }
 
 fn links(dice: &mut Dice, count: usize) -> Vec<Link> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sillage_core::id::{ClientSessionId, Seq};
-use sillage_core::run::{PermissionAnswer, RunDefinition};
+use sillage_core::run::{Command, PermissionAnswer, RunDefinition};
 use sillage_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -72,6 +72,8 @@ pub enum Deed {
     Stop,
     /// Answers a permission request.
     Answer(Seq, PermissionAnswer),
+    /// Commands something else.
+    Command(Command),
 }
 
 /// The world under one seed.
@@ -178,6 +180,7 @@ impl World {
                 self.later(again, Box::new(|world| world.deed(Deed::Stop)));
             }
         }
+        self.plan_hands();
         self.later(
             calm + PATIENCE,
             Box::new(|world| {
@@ -394,11 +397,8 @@ impl World {
         let mut words = self.judge.outcome();
         let integration = format!("refs/heads/{}", self.definition.integration_branch());
         if let Some(tip) = self.workspace.tip(&integration) {
-            for agent in &self.definition.task.agents {
-                let merged = self
-                    .workspace
-                    .content(&tip, format!("work-{}", agent.id))
-                    .is_some();
+            for agent in self.judge.agents_by_name() {
+                let merged = self.workspace.content(&tip, format!("work-{agent}")).is_some();
                 words.push_str(if merged { " +" } else { " -" });
             }
         }

@@ -123,7 +123,8 @@ impl Decision<'_> {
         }
         let state = self.run.step(step).ok_or(Refused::NoSuchStep(step))?;
         let gathers = |of: StepIndex| self.run.steps[of.position()].phase == Phase::Gathering;
-        match self.run.coordinator_of(step).filter(|of| !gathers(*of)) {
+        let let_go = |of: &StepIndex| !gathers(*of) || self.run.is_of_an_earlier_plan(step);
+        match self.run.coordinator_of(step).filter(let_go) {
             Some(of) => Err(Refused::NotGathered {
                 agent: self.run.step_name(step).to_owned(),
                 coordinator: self.run.step_name(of).to_owned(),

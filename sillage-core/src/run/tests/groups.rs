@@ -324,6 +324,37 @@ fn w22_a_coordinator_that_left_while_it_gathered_is_looked_for_and_else_told_eve
     }
 }
 
+/// W18, W22: a coordinator that is done again makes another plan, and the sub-agents of the first one stay as they ended:
+/// no resume and no retry launches them, and the new group does not wait for them.
+#[test]
+fn w22_sub_agents_of_an_earlier_plan_stay_as_they_ended() {
+    let mut world = World::new(definition().with_repository());
+    world.plans(
+        "build",
+        [
+            Reply::text(&plan(&[("x", &[]), ("y", &[])])),
+            Reply::text(&plan(&[("z", &[])])),
+        ],
+    );
+    world.script("build/x", [permanent()]);
+    world.script("build", [permanent(), permanent()]);
+    let mut run = world.run_to_end();
+    assert_eq!(run.step(BUILD).unwrap().word(), "failed");
+    world.input(&mut run, Input::Command(Command::Retry { step: BUILD }));
+    let run = world.go_on(run);
+    assert_eq!(run.step(BUILD).unwrap().word(), "failed");
+    assert_eq!(run.step_name(StepIndex(5)), "build/z");
+    let run = world.resume(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    assert_eq!(
+        run.step(StepIndex(3)).unwrap().word(),
+        "failed",
+        "it stays as it ended"
+    );
+    assert_eq!((world.prompts_to("build/x"), world.prompts_to("build/z")), (1, 1));
+    world.no_identifier_twice();
+}
+
 #[test]
 fn f6_a_gathering_coordinator_holds_no_place() {
     let mut definition = task(&["build"], &[]).with_dynamic("build");

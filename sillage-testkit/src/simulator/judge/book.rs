@@ -1,5 +1,6 @@
 //! What the judge notes of steps, sessions and messages, from the log alone.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use sillage_core::id::{ClientSessionId, StepIndex};
@@ -23,6 +24,36 @@ pub(super) struct StepBook {
     pub(super) to_merge: bool,
     pub(super) merged: bool,
     pub(super) conflicted: bool,
+    /// Its coordinator, if it is a sub-agent's.
+    pub(super) of: Option<StepIndex>,
+    /// The sub-agents that it waits for.
+    pub(super) after: Vec<StepIndex>,
+    /// The steps of its sub-agents, once its plan is accepted.
+    pub(super) group: Option<Range<u32>>,
+    /// Plans of it that were accepted.
+    pub(super) plans: u32,
+    /// Whether a person wants to go on without it.
+    pub(super) skipping: bool,
+}
+
+impl StepBook {
+    /// What it did counts no more: it begins another life.
+    pub(super) fn begin_anew(&mut self) {
+        self.end = None;
+        self.lets_follow = false;
+        self.tries = 0;
+        self.accepted = None;
+        self.to_merge = false;
+        self.merged = false;
+        self.conflicted = false;
+        self.group = None;
+        self.skipping = false;
+    }
+
+    /// Whether it was complete or partial without blockers.
+    pub(super) fn succeeded(&self) -> bool {
+        self.lets_follow && self.end != Some(StepEnd::Skipped)
+    }
 }
 
 /// A session.
@@ -38,6 +69,7 @@ pub(super) struct SessionBook {
     pub(super) corrections: u32,
     pub(super) conflicts: u32,
     pub(super) missions: u32,
+    pub(super) plan_corrections: u32,
     /// Times that its opening was asked for.
     pub(super) openings: u32,
     /// Waits and restarts since it was planned.

@@ -40,7 +40,8 @@ impl Judge {
     }
 
     fn total(&self) -> RunEnd {
-        let ends = || self.steps.iter().map(|step| (step, step.end.as_ref()));
+        let own = self.task_steps();
+        let ends = || self.steps[..own].iter().map(|step| (step, step.end.as_ref()));
         if ends().any(|(_, end)| matches!(end, Some(StepEnd::Failed(_)))) {
             return RunEnd::Failed;
         }
@@ -51,7 +52,12 @@ impl Judge {
         if blocked {
             return RunEnd::Blocked;
         }
-        match ends().any(|(_, end)| matches!(end, Some(StepEnd::Partial | StepEnd::Cancelled))) {
+        match ends().any(|(_, end)| {
+            matches!(
+                end,
+                Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::OverBudget | StepEnd::Skipped)
+            )
+        }) {
             true => RunEnd::Partial,
             false => RunEnd::Complete,
         }

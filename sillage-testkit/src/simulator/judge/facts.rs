@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
 use sillage_core::ports::runtime::{Answer, StopReason};
-use sillage_core::report::Report;
+use sillage_core::report::{Outcome, Report};
 use sillage_core::run::{Event, MessagePurpose, Phase, Recorded, Run, StepEnd, WaitCause};
 use sillage_core::time::Timestamp;
 
@@ -16,6 +16,14 @@ use crate::simulator::sessions::Session;
 use crate::workspace::MemoryWorkspace;
 
 type Sessions = BTreeMap<ClientSessionId, Session>;
+
+/// Whether a step that waits for a place is past it because the answer came after all to a message that was told as
+/// not accepted. Its session was at work all the while.
+fn is_by_a_late_answer(event: &Event) -> bool {
+    let goes_back = [MessagePurpose::Correction, MessagePurpose::PlanCorrection];
+    matches!(event, Event::ReportFound { .. } | Event::ReportAccepted { .. })
+        || matches!(event, Event::MessagePlanned { purpose, .. } if goes_back.contains(purpose))
+}
 
 impl Judge {
     /// A fact is in the log.
@@ -31,14 +39,29 @@ impl Judge {
         });
         self.last = fact.seq.0;
         let ended = self.ended;
-        let goes_on = matches!(fact.event, Event::ResumeAsked);
+        let goes_on = matches!(
+            fact.event,
+            Event::ResumeAsked
+                | Event::RetryAsked { .. }
+                | Event::StepSkipped { .. }
+                | Event::BudgetChanged { .. }
+        );
         self.expect(Promise::Order, ended.is_none() || goes_on, || {
             format!("{:?} follows the run's end", fact.event)
         });
+        let count = self.steps.len();
+        if let Some(step) = fact.event.step().filter(|step| step.position() >= count) {
+            return self.violated(Promise::Plans, || {
+                format!("{:?} of step {}, which no plan made", fact.event, step.0)
+            });
+        }
         let before = fact.event.step().and_then(|step| self.phase_of(step));
         self.note(fact, sessions);
         self.fold(fact);
-        if let (Some(step), Some(Phase::Ready)) = (fact.event.step(), before) {
+        self.taken_up(fact);
+        if let (Some(step), Some(Phase::Ready)) = (fact.event.step(), before)
+            && !is_by_a_late_answer(&fact.event)
+        {
             self.took_place(step);
         }
         if let Event::Merged { step, tip } = &fact.event {
@@ -60,40 +83,6 @@ impl Judge {
         }
     }
 
-    /// A step took a place: the limits hold, counted over all steps anew.
-    fn took_place(&mut self, step: StepIndex) {
-        let Some(run) = &self.run else { return };
-        let takes = |index: usize| run.steps()[index].phase().holds_place();
-        if !takes(step.position()) {
-            return;
-        }
-        let model = |index: usize| {
-            let index = StepIndex(u32::try_from(index).unwrap_or(u32::MAX));
-            run.agent(index).model.clone()
-        };
-        let all: Vec<usize> = (0..run.steps().len()).filter(|index| takes(*index)).collect();
-        let mine = model(step.position());
-        let same = all.iter().filter(|index| model(**index) == mine).count();
-        let definition = run.definition();
-        let most = definition.parallel.get() as usize;
-        let most_of_model = definition
-            .task
-            .limits
-            .models
-            .get(&mine)
-            .map_or(usize::MAX, |most| most.get() as usize);
-        let count = all.len();
-        self.expect(Promise::Limits, count <= most, || {
-            format!("step {} starts: {count} of {most}", step.0)
-        });
-        self.expect(Promise::Limits, same <= most_of_model, || {
-            format!(
-                "step {} starts: {same} of {most_of_model} of model {mine}",
-                step.0
-            )
-        });
-    }
-
     /// What must hold of the fact, by the judge's own books; then the books are brought up to date.
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -103,10 +92,23 @@ impl Judge {
         match &fact.event {
             Event::RunCreated(definition) => {
                 self.steps = vec![StepBook::default(); definition.task.agents.len()];
+                self.ceilings_changed(definition.policy.budget);
             }
             Event::EngineStarted { .. } => self.engine_started(),
             Event::StopAsked { .. } => self.stopping = true,
             Event::ResumeAsked => self.resumed(),
+            Event::RetryAsked { step } => self.retried(*step),
+            Event::StepSkipped { step } => self.skipped(*step),
+            Event::StepOutdated { step, .. } => self.begun_anew(*step),
+            Event::BudgetChanged { budget } => self.ceilings_changed(*budget),
+            Event::BudgetReached {
+                kind,
+                limit,
+                used,
+                mode,
+                ..
+            } => self.ceiling_reached(*kind, *limit, *used, *mode),
+            Event::PlanAccepted { step, plan } => self.plan_accepted(*step, plan, sessions),
             Event::RunEnded { end } => {
                 self.ended = Some(*end);
                 self.stopped = false;
@@ -158,6 +160,7 @@ impl Judge {
                 }
             }
             Event::StepFailing { step, .. } => {
+                self.failed(*step);
                 if let Some(session) = self.steps[step.position()].session {
                     self.session_over(session);
                 }
@@ -201,35 +204,6 @@ impl Judge {
         }
     }
 
-    fn engine_started(&mut self) {
-        for session in self.sessions.values_mut() {
-            session.excuses += 1;
-        }
-    }
-
-    fn resumed(&mut self) {
-        let over = self.ended.take().is_some();
-        self.expect(Promise::Order, over, || {
-            "a run that is under way was taken up as one that ended".to_owned()
-        });
-        self.stopping = false;
-        self.engine_started();
-        for book in &mut self.steps {
-            if book.lets_follow {
-                continue;
-            }
-            let Some(end) = book.end.take() else { continue };
-            let cancelled = end == StepEnd::Cancelled;
-            book.tries = 0;
-            book.accepted = None;
-            book.conflicted = false;
-            // A cancelled step's session is looked for again.
-            if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
-                session.over &= !(cancelled && session.opened);
-            }
-        }
-    }
-
     /// Something new begins for a step.
     fn begins(&mut self, step: StepIndex, what: &str) {
         let stopping = self.stopping;
@@ -240,6 +214,7 @@ impl Judge {
         self.expect(Promise::EndsOnce, !over, || {
             format!("{what} of step {}, which is over", step.0)
         });
+        self.sub_agent_begins(step, what);
         let parents: Vec<u32> = self
             .run
             .as_ref()
@@ -292,12 +267,13 @@ impl Judge {
                 book.corrections = 0;
                 self.steps[step.position()].accepted = None;
             }
-            MessagePurpose::Continuation
-            | MessagePurpose::Plan
-            | MessagePurpose::PlanCorrection
-            | MessagePurpose::Synthesis => {}
+            MessagePurpose::Plan => book.missions += 1,
+            MessagePurpose::PlanCorrection => book.plan_corrections += 1,
+            // The one that made the plan was not told a mission; a new one is told everything.
+            MessagePurpose::Synthesis | MessagePurpose::Continuation => {}
         }
         let (missions, corrections, conflicts) = (book.missions, book.corrections, book.conflicts);
+        self.owes(step, session, purpose);
         self.expect(Promise::OneMessage, missions <= 1, || {
             format!("session {session} gets its mission again")
         });
@@ -348,14 +324,18 @@ impl Judge {
 
     fn accepted(&mut self, step: StepIndex, report: &Report, sessions: &Sessions) {
         let session = self.steps[step.position()].session;
+        let misses = self.misses_somebody(step);
         let given = session.and_then(|id| sessions.get(&id)).is_some_and(|session| {
             let reports = session
                 .received
                 .iter()
                 .filter_map(|received| received.given.as_ref()?.report.as_ref());
-            reports
-                .into_iter()
-                .any(|(summary, outcome)| *summary == report.summary && *outcome == report.outcome)
+            reports.into_iter().any(|(summary, outcome)| {
+                // A group that lost a sub-agent is partial, whatever its coordinator says.
+                let same = *outcome == report.outcome;
+                let lost = report.outcome == Outcome::Partial && *outcome == Outcome::Complete;
+                *summary == report.summary && (same || (lost && misses))
+            })
         });
         self.expect(Promise::HonestTotals, given, || {
             format!(
@@ -423,15 +403,14 @@ impl Judge {
         let book = &self.steps[step.position()];
         let again = book.end.is_some();
         let honest = match end {
-            StepEnd::Complete => matches!(book.accepted, Some((sillage_core::report::Outcome::Complete, _))),
+            StepEnd::Complete => matches!(book.accepted, Some((Outcome::Complete, _))),
             StepEnd::Partial => book.accepted.is_some(),
-            StepEnd::Blocked => matches!(book.accepted, Some((sillage_core::report::Outcome::Blocked, _))),
+            StepEnd::Blocked => matches!(book.accepted, Some((Outcome::Blocked, _))),
             StepEnd::Cancelled => self.stopping,
-            StepEnd::Failed(_)
-            | StepEnd::NotRun(_)
-            | StepEnd::OverBudget
-            | StepEnd::Skipped
-            | StepEnd::FailedFast(_) => true,
+            StepEnd::Failed(_) | StepEnd::NotRun(_) => true,
+            StepEnd::OverBudget => self.is_held_by_ceiling(),
+            StepEnd::Skipped => book.skipping,
+            StepEnd::FailedFast(first) => self.failed_first == Some(*first),
         };
         let merged = *end != StepEnd::Complete || !book.to_merge || book.merged;
         let blockers = book.accepted.is_some_and(|(_, blockers)| blockers);
@@ -445,11 +424,16 @@ impl Judge {
         self.expect(Promise::NoWorkLost, merged, || {
             format!("step {} is complete, its work is not merged", step.0)
         });
+        self.group_ended(step, end);
+        if matches!(end, StepEnd::Failed(_)) {
+            self.failed(step);
+        }
         if self.merging == Some(step) {
             self.merging = None;
         }
         let book = &mut self.steps[step.position()];
-        book.lets_follow = matches!(end, StepEnd::Complete | StepEnd::Partial) && !blockers;
+        let passed = matches!(end, StepEnd::Complete | StepEnd::Partial) && !blockers;
+        book.lets_follow = passed || *end == StepEnd::Skipped;
         book.end = Some(end.clone());
         if let Some(session) = session {
             self.session_over(session);

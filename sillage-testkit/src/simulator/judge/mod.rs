@@ -4,6 +4,9 @@ mod book;
 mod calls;
 mod ending;
 mod facts;
+mod groups;
+mod hands;
+mod limits;
 mod merges;
 mod starts;
 
@@ -15,7 +18,8 @@ use std::path::PathBuf;
 use sillage_core::id::{ClientMessageId, ClientSessionId, Seq, StepIndex};
 use sillage_core::ports::runtime::SessionRequest;
 use sillage_core::ports::store::RunSummary;
-use sillage_core::run::{MessagePurpose, Run, RunEnd};
+use sillage_core::run::{Budget, BudgetKind, MessagePurpose, Run, RunEnd};
+use sillage_core::task::AgentDefinition;
 use sillage_core::time::Timestamp;
 
 use book::{MessageBook, SessionBook, StepBook};
@@ -64,6 +68,13 @@ promises! {
     Limits "limits",
     /// A report goes back twice at most.
     Corrections "corrections",
+    /// A plan against the rules launches nothing and goes back twice at most; sub-agents are those of an accepted plan,
+    /// and start after those that they wait for.
+    Plans "plans",
+    /// A coordinator is asked for its report once its sub-agents are over, and a group that lost one is not complete.
+    Groups "groups",
+    /// After an enforced ceiling, or a failure that is to stop the rest, no new session is planned.
+    Ceilings "ceilings",
     /// A conflict goes back twice at most.
     Returns "returns",
     /// Waits are as long as they must be.
@@ -129,6 +140,14 @@ pub(crate) struct Judge {
     stopping: bool,
     stopped: bool,
     ended: Option<RunEnd>,
+    budget: Option<Budget>,
+    /// Whether a run that was over went on for one step's sake: sub-agents that a stop had left before their beginning
+    /// may begin then although their coordinator does not wait for them.
+    taken_up_by_hand: bool,
+    /// Ceilings that were told to be reached.
+    reached: Vec<(BudgetKind, u64)>,
+    /// The failure that is to stop the rest.
+    failed_first: Option<StepIndex>,
     /// Whose work is being merged.
     merging: Option<StepIndex>,
     /// Permission requests that nobody was told of yet.
@@ -165,6 +184,22 @@ impl Judge {
 
     pub(crate) fn purpose(&self, message: ClientMessageId) -> Option<MessagePurpose> {
         self.messages.get(&message).map(|message| message.purpose)
+    }
+
+    /// Whether the run is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// How many steps there are.
+    pub(crate) fn count_steps(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    /// A step's agent.
+    pub(crate) fn agent(&self, step: StepIndex) -> Option<&AgentDefinition> {
+        let run = self.run.as_ref()?;
+        run.step(step).map(|_| run.agent(step))
     }
 
     /// The step of a session, and the folder that it works in.
@@ -213,10 +248,18 @@ impl Judge {
             return "not launched".to_owned();
         };
         let mut words = run.word().to_owned();
-        for step in run.steps() {
+        let own = self.task_steps();
+        for step in &run.steps()[..own] {
             words.push(' ');
             words.push_str(step.word());
         }
+        // Groups come in the order in which plans were accepted.
+        let mut subs: Vec<String> = (own..run.steps().len())
+            .map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
+            .map(|step| format!(" {}:{}", run.step_name(step), run.steps()[step.position()].word()))
+            .collect();
+        subs.sort_unstable();
+        words.extend(subs);
         words
     }
 }

@@ -14,6 +14,7 @@ impl Judge {
     /// A step has one session at a time.
     pub(super) fn session_planned(&mut self, step: StepIndex, request: &Arc<SessionRequest>) {
         let id = request.client_session_id;
+        self.may_open(step);
         let new = !self.sessions.contains_key(&id);
         self.expect(Promise::OneStart, new, || {
             format!("session {id} was planned twice")
@@ -37,6 +38,7 @@ impl Judge {
             corrections: 0,
             conflicts: 0,
             missions: 0,
+            plan_corrections: 0,
             openings: 0,
             excuses: 0,
             found: 0,
