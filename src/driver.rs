@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
+use sillage_core::planted::{Bug, planted};
 use sillage_core::ports::Ids;
 use sillage_core::run::{
     ClockWatch, Command, Effect, EffectKey, Event, Input, Recorded, Refused, Run, RunEnd,
@@ -199,6 +200,13 @@ impl Driver {
             self.obeyed();
             return Ok(());
         }
+        if planted(Bug::ActsFirst) {
+            let changes = self.run.take_outbox_changes();
+            self.act(changes);
+        }
+        if planted(Bug::ShowsFirst) {
+            turn.facts.iter().cloned().for_each(|fact| self.feed.fact(fact));
+        }
         self.append(&turn.facts).await?;
         self.obeyed();
         let mut gates_moved = false;
@@ -296,6 +304,7 @@ impl Driver {
             };
             if let (EffectKey::Send(step, ..), Effect::Send { session, message, .. }) = (key, &effect)
                 && !self.sent.insert(message.client_message_id)
+                && !planted(Bug::NotHeardAgain)
             {
                 // The first try may have arrived although it failed, and been answered while the step waited: its
                 // runtime takes the second for the same and does not answer again, so what it said is heard again.

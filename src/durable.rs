@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use sillage_core::id::{RunId, Seq};
+use sillage_core::planted::{Bug, planted};
 use sillage_core::ports::store::{RunSummary, Store, StoreError};
 use sillage_core::run::{Command, Input, Recorded};
 
@@ -48,6 +49,7 @@ impl Driver {
             let why = match write_or_find(&*self.engine.store, &summary, first, facts, tried).await {
                 Ok(()) => break,
                 Err(EngineError::Store(why @ StoreError::Full { .. })) => why,
+                Err(EngineError::Store(_)) if planted(Bug::FailedWriteTaken) => break,
                 Err(error) => return Err(error),
             };
             let patience = self.engine.disk_patience;
@@ -107,7 +109,7 @@ async fn write_or_find(
         .iter()
         .map(|fact| encode(run, fact))
         .collect::<Result<Vec<_>, _>>()?;
-    if tried && is_written(store, run, first, &bytes).await? {
+    if tried && !planted(Bug::WritesBlindly) && is_written(store, run, first, &bytes).await? {
         return Ok(());
     }
     Ok(store.append(run, first, bytes, summary).await?)

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join;
 use sillage_core::id::StepIndex;
+use sillage_core::planted::{Bug, planted};
 use sillage_core::ports::RunFiles;
 use sillage_core::ports::runtime::RuntimeError;
 use sillage_core::ports::workspace::Worktree;
@@ -81,6 +82,11 @@ pub(crate) async fn carry_out(
                 files: wanted,
             },
         ) => {
+            let wanted = if planted(Bug::FilesForgotten) {
+                Vec::new()
+            } else {
+                wanted
+            };
             let sent = match files.write(&*engine.files, wanted).await {
                 Ok(()) => runtime.send(session, &message).await,
                 Err(error) => Err(error),

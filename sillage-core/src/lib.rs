@@ -18,6 +18,8 @@ pub mod limit_text;
 pub mod message;
 pub mod plain;
 pub mod plan;
+#[doc(hidden)]
+pub mod planted;
 pub mod policy;
 pub mod ports;
 pub mod project;

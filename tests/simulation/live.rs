@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sillage::{Engine, EngineError, FeedItem, RunHandle};
+use sillage::{DiskPatience, Engine, EngineError, FeedItem, RunHandle};
 use sillage_testkit::simulator::{
     Deed, Life, Promise, SimClock, SimFiles, SimIds, SimRuntime, SimStore, SimWorkspace, Simulation, Story,
     Tale,
@@ -75,6 +75,7 @@ fn engine(simulation: &Simulation, life: &Life) -> Engine {
     .clock(Arc::new(SimClock(simulation.clone())))
     .ids(move || Box::new(SimIds(ids.clone())))
     .files(Arc::new(SimFiles(life.clone())))
+    .disk_patience(DiskPatience::LONG)
     .build()
 }
 

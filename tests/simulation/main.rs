@@ -9,16 +9,22 @@
 
 mod everywhere;
 mod live;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod search;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use search::Search;
 use sillage_testkit::simulator::Story;
 
 /// Stories that `cargo test` lives.
 const MODEST: u64 = 150;
+
+/// Seeds within which each planted bug is found.
+#[cfg(feature = "planted-bugs")]
+const SEEDS_A_BUG: u64 = 20_000;
 
 /// Seeds that once failed.
 const KEPT: &str = include_str!("kept-seeds.txt");
@@ -50,9 +56,10 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        ["seeds", count, rest @ ..] => many(count, rest.first().copied()),
+        ["seeds", words @ ..] => many(words),
         ["everywhere", graphs] => every_point(graphs),
         ["story", options @ ..] => one(options),
+        ["planted", rest @ ..] => bugs(rest),
         filters => tests(filters),
     }
 }
@@ -89,6 +96,7 @@ fn b1_b2_b3_b12_b14_h1_no_order_of_faults_breaks_a_promise() -> Result<(), Strin
         first: 1,
         count: MODEST,
         threads: threads(),
+        until: None,
     })
 }
 
@@ -106,6 +114,13 @@ fn searched(search: Search) -> Result<(), String> {
         found.events,
         found.seconds as f64 / (365.25 * 86_400.0)
     );
+    if found.failing.is_none() && found.stories < search.count {
+        // A slow machine breaks no promise.
+        println!(
+            "time was up before all of the {} stories were lived",
+            search.count
+        );
+    }
     match found.failing {
         Some((seed, violation)) => Err(told(&Story::of(seed), &violation.to_string())),
         None => Ok(()),
@@ -137,15 +152,22 @@ fn told(story: &Story, broken: &str) -> String {
     words
 }
 
-fn many(count: &str, first: Option<&str>) -> ExitCode {
-    let (Ok(count), Ok(first)) = (count.parse(), first.unwrap_or("1").parse()) else {
-        eprintln!("seeds COUNT [FIRST]");
-        return ExitCode::FAILURE;
+fn many(words: &[&str]) -> ExitCode {
+    let numbers: Result<Vec<u64>, _> = words.iter().map(|word| word.parse()).collect();
+    let (count, first, seconds) = match numbers.as_deref() {
+        Ok([count]) => (*count, 1, None),
+        Ok([count, first]) => (*count, *first, None),
+        Ok([count, first, seconds]) => (*count, *first, Some(*seconds)),
+        Ok(_) | Err(_) => {
+            eprintln!("seeds COUNT [FIRST [SECONDS]]");
+            return ExitCode::FAILURE;
+        }
     };
     match searched(Search {
         first,
         count,
         threads: threads(),
+        until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(words) => {
@@ -244,4 +266,49 @@ fn every_point(graphs: &str) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Looks for planted bugs: all, or those that are named; in so many seeds at most, or in the `whole` of them.
+#[cfg(feature = "planted-bugs")]
+fn bugs(words: &[&str]) -> ExitCode {
+    use sillage_core::planted::Bug;
+
+    let mut most = SEEDS_A_BUG;
+    let (mut whole, mut named) = (false, Vec::new());
+    for word in words {
+        let bug = Bug::ALL.iter().find(|bug| bug.word() == *word);
+        match (*word, word.parse(), bug) {
+            ("whole", _, _) => whole = true,
+            (_, Ok(seeds), _) => most = seeds,
+            (_, _, Some(bug)) => named.push(*bug),
+            (_, Err(_), None) => {
+                eprintln!("planted [SEEDS] [whole] [BUG...]: there is no bug `{word}`");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    if named.is_empty() {
+        named = Bug::ALL.to_vec();
+    }
+    println!("| bug | found by | first seed | seeds that find it |\n|---|---|---|---|");
+    let caught = planted::catch_all(&named, most, whole, threads());
+    let missed: Vec<_> = caught.iter().filter(|caught| caught.first.is_none()).collect();
+    println!(
+        "{} of {} planted bugs are found",
+        caught.len() - missed.len(),
+        caught.len()
+    );
+    for caught in &missed {
+        eprintln!("nobody finds `{}` in {} seeds", caught.bug.word(), caught.lived);
+    }
+    match missed.is_empty() && !caught.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn bugs(_: &[&str]) -> ExitCode {
+    eprintln!("no bug can be planted here: build with `--features planted-bugs`");
+    ExitCode::FAILURE
 }

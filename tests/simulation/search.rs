@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use sillage_testkit::simulator::{Crashes, Promise, Story, Tale, Violation};
 
@@ -27,6 +28,8 @@ pub(crate) struct Search {
     pub(crate) first: u64,
     pub(crate) count: u64,
     pub(crate) threads: usize,
+    /// No story is begun after this.
+    pub(crate) until: Option<Instant>,
 }
 
 impl Search {
@@ -39,7 +42,8 @@ impl Search {
                 scope.spawn(|| {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= self.count || stop.load(Ordering::Relaxed) {
+                        let late = self.until.is_some_and(|until| Instant::now() >= until);
+                        if number >= self.count || late || stop.load(Ordering::Relaxed) {
                             return;
                         }
                         let seed = self.first.wrapping_add(number);

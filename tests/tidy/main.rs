@@ -11,6 +11,7 @@ mod imports;
 mod licences;
 mod lints;
 mod metadata;
+mod planted;
 mod sources;
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use super::outbox::EffectKey;
 use super::step::{Next, Phase, StepSession, Wait};
 use super::{CorruptLog, Run, Stage};
 use crate::id::{ClientSessionId, StepIndex};
+use crate::planted::{Bug, planted};
 use crate::report::Outcome;
 use crate::time::Timestamp;
 
@@ -246,7 +247,9 @@ impl Run {
             } => self.permission_answered(*step, *asked, option, at),
             Event::PermissionSettled { step, asked, .. } => self.permission_settled(*step, *asked, at),
             Event::Answered { step, answer, .. } => {
-                self.step_mut(*step).tries = 0;
+                if !planted(Bug::SeriesNotReset) {
+                    self.step_mut(*step).tries = 0;
+                }
                 self.count_usage(*step, None, answer.usage);
                 self.gates.answered(*step);
             }
@@ -387,6 +390,7 @@ impl Run {
         if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) =
             &self.steps[step.position()].phase
             && work.commits > 0
+            && !planted(Bug::MergeForgotten)
         {
             let end = end.clone();
             self.pass_to(step, Phase::MergeQueued(end), at);
@@ -395,7 +399,7 @@ impl Run {
     }
 
     fn step_ended(&mut self, step: StepIndex, end: &StepEnd, at: Timestamp) -> Result<(), String> {
-        if matches!(self.steps[step.position()].phase, Phase::Ended(_)) {
+        if matches!(self.steps[step.position()].phase, Phase::Ended(_)) && !planted(Bug::EndsTwice) {
             return Err(format!("step {} ended before", step.0));
         }
         self.leave(step, at);
@@ -431,7 +435,7 @@ impl Run {
             let child = StepIndex(self.graph.children(step.0)[index]);
             let state = self.step_mut(child);
             state.unmet = state.unmet.saturating_sub(1);
-            if state.unmet == 0 && state.phase == Phase::Pending {
+            if (state.unmet == 0 || planted(Bug::FirstParentEnough)) && state.phase == Phase::Pending {
                 self.enter(child, Phase::Ready, at);
             }
         }
@@ -483,6 +487,7 @@ impl Run {
 pub(super) fn end_of(outcome: Outcome) -> StepEnd {
     match outcome {
         Outcome::Complete => StepEnd::Complete,
+        Outcome::Partial if planted(Bug::PartialAsComplete) => StepEnd::Complete,
         Outcome::Partial => StepEnd::Partial,
         Outcome::Blocked => StepEnd::Blocked,
     }

@@ -3,12 +3,16 @@
 use super::step::{Next, Phase, StepSession};
 use super::{Run, Stage};
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::time::Timestamp;
 
 impl Run {
     pub(super) fn engine_started(&mut self, at: Timestamp) {
         // What passed between the last event and now was nobody's work.
         let stopped_working = self.updated;
+        if planted(Bug::WaitNotRearmed) {
+            self.timers.clear();
+        }
         for position in 0..self.steps.len() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
             let held_up =
@@ -31,6 +35,10 @@ impl Run {
                     self.enter(step, Phase::Ready, at);
                 }
                 // Whether it was opened is not known: it is looked for, so that its identifier starts nothing twice.
+                Phase::Opening if planted(Bug::RestartOpensAnew) => {
+                    state.next = Next::Begin;
+                    self.pass_to(step, Phase::Ready, at);
+                }
                 Phase::Opening => self.pass_to(step, Phase::Finding, at),
                 Phase::Pending
                 | Phase::Ready

@@ -6,6 +6,7 @@ use super::Run;
 use super::event::Failure;
 use super::step::{Phase, Step};
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +107,7 @@ impl Run {
         for step in &self.steps[..self.definition.task.agents.len()] {
             let this = match step.end() {
                 Some(StepEnd::Failed(_)) => return RunEnd::Failed,
+                Some(StepEnd::Blocked) if planted(Bug::BlockedAsComplete) => RunEnd::Complete,
                 Some(StepEnd::Blocked) => RunEnd::Blocked,
                 Some(StepEnd::Complete | StepEnd::Partial) if !step.lets_follow() => RunEnd::Blocked,
                 Some(StepEnd::Partial | StepEnd::Cancelled | StepEnd::OverBudget | StepEnd::Skipped) => {

@@ -7,6 +7,7 @@ use super::outbox::EffectKey;
 use super::step::{Next, Phase, Wait};
 use super::{Run, Stage};
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::time::Timestamp;
 
 impl Run {
@@ -188,6 +189,9 @@ impl Run {
             let id = session.id();
             session.attached = false;
             self.live.remove(&id);
+            if planted(Bug::NotClosed) {
+                return;
+            }
             self.closing.insert(id, step);
             self.outbox.want(EffectKey::Close(step, id));
         }

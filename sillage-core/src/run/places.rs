@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
 use super::definition::RunDefinition;
+use crate::planted::{Bug, planted};
 
 /// Ready steps and places taken. The order is: longest remaining path first, then the order of the definition.
 #[derive(Debug, Clone)]
@@ -34,10 +35,11 @@ impl Places {
             model: Vec::with_capacity(agents.len()),
             models: Vec::new(),
             known: HashMap::new(),
-            free: i64::from(definition.parallel.get()),
+            free: i64::from(definition.parallel.get()) + i64::from(planted(Bug::OneTooMany)),
         };
         for (agent, remaining) in agents.iter().zip(remaining) {
             let limit = definition.task.limits.models.get(&agent.model).copied();
+            let limit = limit.filter(|_| !planted(Bug::ModelLimitIgnored));
             places.add(&agent.model, limit, remaining);
         }
         places

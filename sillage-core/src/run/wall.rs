@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::RunPolicy;
 use super::event::WaitCause;
+use crate::planted::{Bug, planted};
 use crate::time::Timestamp;
 
 /// How far away a date may be before it is doubted.
@@ -99,5 +100,10 @@ pub(super) fn backoff(first: Duration, most: Duration, tries: u16) -> Duration {
     let doubled = 1u32
         .checked_shl(u32::from(tries))
         .and_then(|factor| first.checked_mul(factor));
+    let most = if planted(Bug::BackoffUncapped) {
+        first * 64
+    } else {
+        most
+    };
     doubled.unwrap_or(most).min(most)
 }

@@ -43,7 +43,8 @@ impl World {
                 }
                 _ => {
                     let at = sillage_core::time::Timestamp(now.0 - 60_000);
-                    ("quota used up: a past date".to_owned(), Some(at))
+                    // With the date: the clock may be set back while this is on its way, and the date is ahead then.
+                    (format!("quota used up: until {}", at.0), Some(at))
                 }
             };
             return Some(RuntimeError::Quota { words, resets_at });

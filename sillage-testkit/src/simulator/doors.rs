@@ -148,7 +148,9 @@ pub struct SimClock(pub Simulation);
 
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        self.0.lock().wall()
+        let mut world = self.0.lock();
+        world.looked();
+        world.wall()
     }
 }
 

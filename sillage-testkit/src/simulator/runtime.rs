@@ -111,6 +111,7 @@ impl World {
             restarted = true;
         }
         session.standing = Standing::Attached;
+        session.found += 1;
         let fate = match in_flight {
             None => MessageFate::None,
             Some(message) => {

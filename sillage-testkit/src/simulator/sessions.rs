@@ -49,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) work: u64,
     /// Wrong reports that are still to come.
     pub(crate) wrong: u64,
+    /// Times that an engine was told that it is found.
+    pub(crate) found: u32,
     events: Vec<SessionEvent>,
     listeners: Vec<mpsc::UnboundedSender<SessionEvent>>,
 }
@@ -63,6 +65,7 @@ impl Session {
             asks: None,
             work: 0,
             wrong: 0,
+            found: 0,
             events: Vec::new(),
             listeners: Vec::new(),
         }

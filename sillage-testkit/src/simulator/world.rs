@@ -30,6 +30,9 @@ const PATIENCE: u64 = 5 * 24 * 3_600_000;
 /// Calls after which a story is a storm.
 const MOST_CALLS: u64 = 60_000;
 
+/// Looks at the clock within a millisecond after which an engine goes round in circles.
+const MOST_LOOKS: u64 = 100_000;
+
 /// Deaths in one story at most, so that it comes to something.
 const MOST_DEATHS: usize = 24;
 
@@ -101,6 +104,8 @@ pub(crate) struct World {
     points_of_life: u64,
     pub(crate) deaths: Vec<u64>,
     calls: u64,
+    /// Looks at the clock, and when.
+    looks: (u64, u64),
     pub(crate) person: Option<mpsc::UnboundedSender<Deed>>,
     ids_of_words: u64,
 }
@@ -136,6 +141,7 @@ impl World {
             points_of_life: 0,
             deaths: Vec::new(),
             calls: 0,
+            looks: (0, 0),
             person: None,
             ids_of_words: 0,
         };
@@ -298,6 +304,16 @@ impl World {
         self.calls += 1;
         if self.calls > MOST_CALLS {
             self.violated(Promise::NoStorm, || format!("more than {MOST_CALLS} calls"));
+        }
+    }
+
+    /// Somebody looks at the clock. Time passes only while nobody is busy, so whoever looks for ever never sees it pass.
+    pub(crate) fn looked(&mut self) {
+        let now = self.now();
+        let looks = if self.looks.0 == now { self.looks.1 + 1 } else { 0 };
+        self.looks = (now, looks);
+        if looks == MOST_LOOKS {
+            self.violated(Promise::NoStorm, || "the engine goes round in circles".to_owned());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Decision;
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::ports::workspace::{MergeBegun, WorkspaceError};
 use crate::run::conflict::CONFLICT_RETURNS;
 use crate::run::event::{Event, StepEnd};
@@ -24,7 +25,7 @@ impl Decision<'_> {
 
     fn may_return(&self, step: StepIndex) -> bool {
         let work = self.run.steps[step.position()].work();
-        work.is_none_or(|work| work.conflict_returns < CONFLICT_RETURNS)
+        work.is_none_or(|work| work.conflict_returns < CONFLICT_RETURNS + u8::from(planted(Bug::ThirdReturn)))
     }
 
     pub(super) fn merge_begun(&mut self, step: StepIndex, result: &Result<MergeBegun, WorkspaceError>) {

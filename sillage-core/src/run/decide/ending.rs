@@ -2,6 +2,7 @@
 
 use super::Decision;
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::run::event::{Event, RunEnd, StepEnd};
 use crate::run::step::Phase;
 
@@ -54,7 +55,7 @@ impl Decision<'_> {
         let mut left: Vec<u32> = self.run.graph.children(because.0).to_vec();
         while let Some(child) = left.pop() {
             let pending = self.run.steps[child as usize].phase == Phase::Pending;
-            if !pending || !self.ended.insert(StepIndex(child)) {
+            if !pending || !(self.ended.insert(StepIndex(child)) || planted(Bug::EndsTwice)) {
                 continue;
             }
             self.say(Event::StepEnded {
@@ -67,7 +68,8 @@ impl Decision<'_> {
 
     pub(super) fn end_if_over(&mut self) {
         let run = self.run;
-        let over = run.ended as usize == run.steps.len() && run.closing.is_empty() && run.removing == 0;
+        let ended = run.ended as usize + usize::from(planted(Bug::EndsEarly));
+        let over = ended >= run.steps.len() && run.closing.is_empty() && run.removing == 0;
         if over && self.events.is_empty() && !self.check_first() {
             self.say(Event::RunEnded { end: run.outcome() });
         }

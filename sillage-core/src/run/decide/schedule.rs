@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Decision;
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::ports::runtime::SessionRequest;
 use crate::ports::workspace::Worktree;
 use crate::run::event::{Event, FailureClass, MessagePurpose};
@@ -31,9 +32,15 @@ impl Decision<'_> {
                 self.end_if_over();
             }
             Stage::Stopping { since, forced } => {
-                if !forced && self.now >= since.plus(self.run.definition.policy.stop_grace) {
+                if !forced
+                    && !planted(Bug::StopNeverForced)
+                    && self.now >= since.plus(self.run.definition.policy.stop_grace)
+                {
                     self.say(Event::StopAsked { forced: true });
                 } else {
+                    if planted(Bug::StopIgnored) {
+                        self.start_ready();
+                    }
                     self.stop_what_can(forced);
                 }
             }
@@ -84,6 +91,10 @@ impl Decision<'_> {
                 let worktree = state.worktree().cloned();
                 self.plan_session(step, worktree.as_ref());
             }
+            Next::Open if planted(Bug::NewSessionOnRetry) => self.plan_session(step, state.worktree()),
+            Next::Send if planted(Bug::NewMessageOnRetry) && session.is_some_and(|s| s.attached) => {
+                self.plan_message(step, self.first_purpose(step), None);
+            }
             Next::Begin | Next::Anew if self.run.has_worktree(step) => self.plan_worktree(step),
             Next::Begin | Next::Anew => self.plan_session(step, None),
             Next::Continue if session.is_some_and(|s| s.attached) => {
@@ -129,7 +140,7 @@ impl Decision<'_> {
     }
 
     fn next_merge(&mut self) {
-        if self.run.merging.is_some() {
+        if self.run.merging.is_some() && !planted(Bug::TwoMerges) {
             return;
         }
         let (Some(step), Some(repository)) = (self.run.merge_queue.front(), &self.run.definition.repository)

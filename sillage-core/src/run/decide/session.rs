@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Decision;
 use crate::fault;
 use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
+use crate::planted::{Bug, planted};
 use crate::ports::runtime::{
     Answer, FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError, StopReason, Usage,
 };
@@ -58,6 +59,19 @@ impl Decision<'_> {
                     opened: found.opened.clone(),
                 });
                 self.after_finding(step, found, in_flight);
+            }
+            Err(RuntimeError::Lost { .. }) if planted(Bug::LostAsFound) => {
+                let opened = OpenedSession {
+                    native: None,
+                    agent: String::new(),
+                    pid: None,
+                };
+                let taken = FoundSession {
+                    opened,
+                    restarted: true,
+                    in_flight: MessageFate::NotReceived,
+                };
+                self.found(session, &Ok(taken));
             }
             Err(RuntimeError::Lost { words }) => {
                 self.say(Event::SessionLost {
@@ -224,8 +238,10 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
-        let expected = state.is_answering() || state.sends_again();
-        if !expected || !state.session.as_deref().is_some_and(|s| s.answers(message)) {
+        let sends_again = state.sends_again() && !planted(Bug::NotHeardAgain);
+        let expected = state.is_answering() || sends_again;
+        let expected = expected && state.session.as_deref().is_some_and(|s| s.answers(message));
+        if !expected && !planted(Bug::LateAnswerTaken) {
             return;
         }
         self.say(Event::Answered {
@@ -292,7 +308,9 @@ impl Decision<'_> {
         });
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
-        } else if corrections < self.run.definition.policy.corrections {
+        } else if corrections
+            < self.run.definition.policy.corrections + u8::from(planted(Bug::ThirdCorrection))
+        {
             let expected = report::Expected {
                 outputs: &self.run.agent(step).outputs,
             };

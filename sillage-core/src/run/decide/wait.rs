@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Decision;
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::ports::runtime::RuntimeError;
 use crate::run::event::{Event, FailureClass, WaitCause};
 use crate::run::step::Phase;
@@ -56,10 +57,11 @@ impl Decision<'_> {
         let tries = self.run.steps[step.position()].tries;
         let policy = &self.run.definition.policy;
         let most = policy.attempts;
-        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) {
+        if most.is_some_and(|most| u32::from(tries) + 1 >= most.get()) && !planted(Bug::AttemptsIgnored) {
             return self.fail(step, FailureClass::Attempts, words);
         }
         let wait = backoff(policy.backoff_first, policy.backoff_most, tries);
+        let retry_after = retry_after.filter(|_| !planted(Bug::RetryAfterIgnored));
         let wait = self.apart(step, wait).max(retry_after.unwrap_or_default());
         self.wait_until(step, WaitCause::Backoff, self.now.plus(wait), words, resend);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Decision;
 use crate::id::StepIndex;
+use crate::planted::{Bug, planted};
 use crate::ports::workspace::{Committed, Hold, MergeOutcome, Removal, Restarted, WorkspaceError, Worktree};
 use crate::report::{Report, missing_deliverable};
 use crate::run::apply::end_of;
@@ -97,7 +98,7 @@ impl Decision<'_> {
             return;
         };
         match result {
-            Ok(missing) if missing.is_empty() => self.accept(step, report),
+            Ok(missing) if missing.is_empty() || planted(Bug::MissingTaken) => self.accept(step, report),
             Ok(missing) => {
                 let faults = missing
                     .iter()
@@ -148,7 +149,7 @@ impl Decision<'_> {
                     work: work.clone(),
                 });
                 let to_merge = work.commits > 0 && matches!(end, StepEnd::Complete | StepEnd::Partial);
-                if !to_merge {
+                if !to_merge || planted(Bug::MergeForgotten) {
                     self.end(step, end);
                 }
             }

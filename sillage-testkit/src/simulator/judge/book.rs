@@ -42,6 +42,8 @@ pub(super) struct SessionBook {
     pub(super) openings: u32,
     /// Waits and restarts since it was planned.
     pub(super) excuses: u32,
+    /// Times that the log says that it was found.
+    pub(super) found: u32,
 }
 
 /// A message.

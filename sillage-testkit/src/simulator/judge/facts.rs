@@ -10,7 +10,7 @@ use sillage_core::report::Report;
 use sillage_core::run::{Event, MessagePurpose, Phase, Recorded, Run, StepEnd, WaitCause};
 use sillage_core::time::Timestamp;
 
-use super::book::{MessageBook, SessionBook, StepBook};
+use super::book::{MessageBook, StepBook};
 use super::{Judge, Promise};
 use crate::simulator::sessions::Session;
 use crate::workspace::MemoryWorkspace;
@@ -116,11 +116,12 @@ impl Judge {
                 self.begins(*step, "a session");
                 self.session_planned(*step, request);
             }
-            Event::SessionOpened { session, .. } | Event::SessionFound { session, .. } => {
+            Event::SessionOpened { session, .. } => {
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.opened = true;
                 }
             }
+            Event::SessionFound { session, .. } => self.session_found(*session, sessions),
             Event::SessionLost { session, .. } => self.session_over(*session),
             Event::MessagePlanned {
                 step,
@@ -166,13 +167,11 @@ impl Judge {
                 book.to_merge = work.commits > 0;
                 book.merged = false;
             }
-            Event::MergePlanned { .. } => {
-                let stopping = self.stopping;
-                self.expect(Promise::StopWins, !stopping, || {
-                    "a merge was planned after a stop".to_owned()
-                });
+            Event::MergePlanned { step, .. } => self.merge_planned(*step),
+            Event::MergeConflicted { step, .. } => {
+                self.merging = None;
+                self.steps[step.position()].conflicted = true;
             }
-            Event::MergeConflicted { step, .. } => self.steps[step.position()].conflicted = true,
             Event::MergeAbandoned { .. }
             | Event::Merged { .. }
             | Event::StepStarted { .. }
@@ -251,47 +250,6 @@ impl Judge {
             self.expect(Promise::Parents, lets, || {
                 format!("{what} of step {} before step {parent} let it", step.0)
             });
-        }
-    }
-
-    fn session_planned(
-        &mut self,
-        step: StepIndex,
-        request: &std::sync::Arc<sillage_core::ports::runtime::SessionRequest>,
-    ) {
-        let id = request.client_session_id;
-        let new = !self.sessions.contains_key(&id);
-        self.expect(Promise::OneStart, new, || {
-            format!("session {id} was planned twice")
-        });
-        let before = self.steps[step.position()].session;
-        let over = before
-            .and_then(|id| self.sessions.get(&id))
-            .is_none_or(|session| session.over);
-        self.expect(Promise::OneStart, over, || {
-            format!(
-                "session {id} was planned for step {}, whose session is not known to be lost",
-                step.0
-            )
-        });
-        self.steps[step.position()].session = Some(id);
-        let book = SessionBook {
-            step,
-            request: std::sync::Arc::clone(request),
-            over: false,
-            opened: false,
-            corrections: 0,
-            conflicts: 0,
-            missions: 0,
-            openings: 0,
-            excuses: 0,
-        };
-        self.sessions.insert(id, book);
-    }
-
-    fn session_over(&mut self, session: ClientSessionId) {
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.over = true;
         }
     }
 
@@ -461,19 +419,6 @@ impl Judge {
         );
     }
 
-    fn merged(&mut self, step: StepIndex, tip: &str, workspace: &MemoryWorkspace) {
-        let name = self
-            .run
-            .as_ref()
-            .map(|run| run.agent(step).id.clone())
-            .unwrap_or_default();
-        self.steps[step.position()].merged = true;
-        let there = workspace.content(tip, format!("work-{name}")).is_some();
-        self.expect(Promise::NoWorkLost, there, || {
-            format!("the work of {name} is not in {tip}")
-        });
-    }
-
     fn step_ended(&mut self, step: StepIndex, end: &StepEnd) {
         let book = &self.steps[step.position()];
         let again = book.end.is_some();
@@ -500,6 +445,9 @@ impl Judge {
         self.expect(Promise::NoWorkLost, merged, || {
             format!("step {} is complete, its work is not merged", step.0)
         });
+        if self.merging == Some(step) {
+            self.merging = None;
+        }
         let book = &mut self.steps[step.position()];
         book.lets_follow = matches!(end, StepEnd::Complete | StepEnd::Partial) && !blockers;
         book.end = Some(end.clone());

@@ -4,6 +4,8 @@ mod book;
 mod calls;
 mod ending;
 mod facts;
+mod merges;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,6 +78,10 @@ promises! {
     FilesFirst "files-first",
     /// The state that lives is the state that the log tells.
     Replays "replays",
+    /// The log says of sessions what the world said.
+    AsTold "as-told",
+    /// Work is merged one step at a time.
+    OneMerge "one-merge",
     /// A run has work under way, a dated wait, a question to a person, or an end.
     NeverStuck "never-stuck",
     /// Once faults are over a run ends.
@@ -123,6 +129,8 @@ pub(crate) struct Judge {
     stopping: bool,
     stopped: bool,
     ended: Option<RunEnd>,
+    /// Whose work is being merged.
+    merging: Option<StepIndex>,
     /// Permission requests that nobody was told of yet.
     asked: Vec<Seq>,
     /// Until when each provider account is closed, as last told.
