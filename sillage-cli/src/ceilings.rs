@@ -119,29 +119,28 @@ pub(crate) fn not_held(budget: &Budget, task: &Task, settings: &Settings) -> Vec
 
 /// How a run goes on whose ceiling is reached.
 pub(crate) fn hint(refused: &Refused) -> Option<String> {
-    let Refused::OverBudget { ceiling, .. } = refused else {
+    let Refused::OverBudget { ceiling, raised, .. } = refused else {
         return None;
     };
-    let (flag, higher) = flag(ceiling);
+    let (flag, higher) = flag(ceiling, *raised);
     Some(format!(
         "`{flag} {higher}` or more raises it, `{flag} {LIFT}` lifts it, `--budget audit` only tells of it"
     ))
 }
 
-/// The flag of a ceiling, and twice the ceiling as it is written there.
-fn flag(ceiling: &Ceiling) -> (&'static str, String) {
-    let twice = ceiling.limit.saturating_mul(2);
+/// The flag of a ceiling, and a higher one as it is written there.
+fn flag(ceiling: &Ceiling, higher: u64) -> (&'static str, String) {
     match ceiling.kind {
-        BudgetKind::Tokens => ("--max-tokens", twice.to_string()),
+        BudgetKind::Tokens => ("--max-tokens", higher.to_string()),
         BudgetKind::Cost => {
             let currency = ceiling.currency.map(|code| code.to_string()).unwrap_or_default();
-            let (whole, part) = (twice / 1_000_000, twice % 1_000_000);
+            let (whole, part) = (higher / 1_000_000, higher % 1_000_000);
             let part = format!("{part:06}");
             let part = part.trim_end_matches('0');
             let dot = if part.is_empty() { "" } else { "." };
             ("--max-cost", format!("{whole}{dot}{part}{currency}"))
         }
-        BudgetKind::Time => ("--max-time", format!("{}s", (twice / 1000).max(1))),
+        BudgetKind::Time => ("--max-time", format!("{}s", higher.div_ceil(1000).max(1))),
     }
 }
 
@@ -150,22 +149,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_hint_says_is_read_back_and_twice_the_ceiling() {
+    fn what_a_hint_says_is_read_back_and_enough() {
         let budget = Budget {
-            tokens: parse_tokens("1.5M").ok(),
+            tokens: parse_tokens("1500").ok(),
             cost: parse_cost("2.25EUR").ok(),
             time: parse_time("1h").ok(),
             ..Budget::default()
         };
-        let told: Vec<_> = budget.ceilings().map(|ceiling| flag(&ceiling)).collect();
-        assert_eq!(
-            told,
-            [
-                ("--max-tokens", "3000000".to_owned()),
-                ("--max-cost", "4.5EUR".to_owned()),
-                ("--max-time", "7200s".to_owned()),
-            ]
-        );
-        assert!(tokens(&told[0].1).is_ok() && cost(&told[1].1).is_ok() && time(&told[2].1).is_ok());
+        let told = |used: [u64; 3]| -> Vec<_> {
+            let ceilings = budget.ceilings().zip(used);
+            ceilings
+                .map(|(ceiling, used)| flag(&ceiling, ceiling.raised(used)).1)
+                .collect()
+        };
+        assert_eq!(told([1_500, 2_250_000, 3_600_000]), ["3000", "4.5EUR", "7200s"]);
+        assert_eq!(told([3_300, 9_000_001, 9_000_001]), ["4800", "12EUR", "12600s"]);
+        for used in [
+            1_500,
+            2_999,
+            3_000,
+            3_001,
+            99_999,
+            1_234_567_890_123,
+            u64::MAX / 2,
+        ] {
+            for (ceiling, text) in budget.ceilings().zip(told([used; 3])) {
+                let read = match ceiling.kind {
+                    BudgetKind::Tokens => parse_tokens(&text).unwrap().get(),
+                    BudgetKind::Cost => parse_cost(&text).unwrap().micros.get(),
+                    BudgetKind::Time => u64::try_from(parse_time(&text).unwrap().as_millis()).unwrap(),
+                };
+                assert!(read > used && read >= 2 * ceiling.limit, "{text} of {used}");
+            }
+        }
     }
 }

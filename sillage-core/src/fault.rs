@@ -41,6 +41,21 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Faults that [`told`] names.
+const TOLD: usize = 20;
+
+/// Faults in one sentence: the first twenty, and how many more there are.
+#[must_use]
+pub fn told(faults: &[Fault]) -> String {
+    let named: Vec<String> = faults.iter().take(TOLD).map(ToString::to_string).collect();
+    let named = named.join("; ");
+    match faults.len().saturating_sub(TOLD) {
+        0 => named,
+        1 => format!("{named}; and 1 more fault"),
+        more => format!("{named}; and {more} more faults"),
+    }
+}
+
 /// Kinds of fault. The same names stand in the JSON answers of `check`, `report check` and `plan check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -203,6 +218,25 @@ mod tests {
         for other in ["", "zed", "x", "timeout", &"m".repeat(100)] {
             assert_eq!(nearest(other, names), None, "{other}");
         }
+    }
+
+    #[test]
+    fn w11_of_very_many_faults_the_first_are_named_and_the_rest_counted() {
+        let faults = |count: usize| -> Vec<Fault> {
+            let of = |number| Fault {
+                code: FaultCode::UnknownField,
+                message: format!("fault {number}"),
+                path: String::new(),
+                line: None,
+                column: None,
+                suggestion: None,
+            };
+            (1..=count).map(of).collect()
+        };
+        assert_eq!(told(&faults(2)), "fault 1; fault 2");
+        assert!(told(&faults(20)).ends_with("; fault 20"));
+        assert!(told(&faults(21)).ends_with("; fault 20; and 1 more fault"));
+        assert!(told(&faults(2_000)).ends_with("; fault 20; and 1980 more faults"));
     }
 
     #[test]

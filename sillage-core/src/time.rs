@@ -103,7 +103,7 @@ impl From<jiff::tz::TimeZone> for Zone {
     }
 }
 
-/// A duration as a person reads it: its two largest units, e.g. `2h05m`, `1m12s`, `3.4s`, `120ms`.
+/// A duration as a person reads it: its two largest units, e.g. `5d03h`, `2h05m`, `1m12s`, `3.4s`, `120ms`.
 #[must_use]
 pub fn human(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -111,7 +111,8 @@ pub fn human(span: Duration) -> String {
         0 if span.as_millis() < 1000 => format!("{}ms", span.as_millis()),
         0..60 => format!("{:.1}s", span.as_secs_f64()),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
     }
 }
 
@@ -218,6 +219,17 @@ mod tests {
         ] {
             assert_eq!(Zone::named(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_duration_is_told_in_its_two_largest_units() {
+        let told = [0, 59, 60, 3599, 3600, 86_399, 86_400, 432_000, 443_100];
+        assert_eq!(
+            told.map(|seconds| human(Duration::from_secs(seconds))),
+            [
+                "0ms", "59.0s", "1m00s", "59m59s", "1h00m", "23h59m", "1d00h", "5d00h", "5d03h"
+            ]
+        );
     }
 
     #[test]

@@ -157,7 +157,7 @@ pub(super) fn tell(
         output.line(format_args!("  budget     {}", ceilings::told(budget)))?;
     }
     if definition.policy.fail_fast {
-        output.line("  failures   the first one keeps the rest from being begun")?;
+        output.line("  failures   the first one keeps the rest from being begun; a sub-agent's counts once its coordinator fails")?;
     }
     let note = output.paint(Tone::Warning, "note");
     output.line(format_args!("  {note}: {NOT_ISOLATED}"))?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -64,10 +65,11 @@ pub(crate) fn run(command: &Wait, output: &mut Output) -> Result<Exit, Failure> 
     match until {
         Some(until) => {
             let at = output.paint(Tone::Strong, zone.local(until));
-            output.line(format_args!(
-                "until {at} ({until}), in {}",
-                human(until.since(now))
-            ))?;
+            let left = match until.since(now) {
+                Duration::ZERO => "now".to_owned(),
+                left => format!("in {}", human(left)),
+            };
+            output.line(format_args!("until {at} ({until}), {left}"))?;
         }
         None => {
             let unknown = output.paint(Tone::Warning, "no instant that can be relied on");

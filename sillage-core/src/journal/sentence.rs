@@ -1,6 +1,7 @@
 //! What a fact says to a person.
 
 use super::{failed_checks, waits};
+use crate::fault;
 use crate::id::{RunId, Seq, StepIndex};
 use crate::plain;
 use crate::plan::Plan;
@@ -115,10 +116,9 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
         } => settled(*asked, option.as_deref(), *by),
         Event::Answered { answer, .. } => answered(answer),
         Event::PlanRefused { faults, .. } => {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             format!(
                 "its plan was refused, and nothing was launched: {}",
-                faults.join("; ")
+                fault::told(faults)
             )
         }
         Event::PlanAccepted { plan, .. } => planned(plan),
@@ -126,8 +126,7 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
             "its report is well formed; its deliverable's files are looked at".to_owned()
         }
         Event::ReportRefused { faults, .. } => {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            format!("its report was refused: {}", faults.join("; "))
+            format!("its report was refused: {}", fault::told(faults))
         }
         Event::ReportAccepted { report, .. } => accepted(report),
         Event::WaitStarted {
@@ -296,7 +295,7 @@ fn launched(definition: &RunDefinition) -> String {
         said.push_str(&format!("; {}", ceilings(budget)));
     }
     if definition.policy.fail_fast {
-        said.push_str("; the first failure keeps the rest from being begun");
+        said.push_str("; the first failure, of other than a sub-agent, keeps the rest from being begun");
     }
     said
 }
@@ -377,8 +376,15 @@ fn answered(answer: &Answer) -> String {
     }
 }
 
+/// Characters of a plan's reason that its sentence repeats.
+const WHY: usize = 300;
+
 fn planned(plan: &Plan) -> String {
-    let names: Vec<&str> = plan.sub_agents.iter().map(|sub| sub.id.as_str()).collect();
+    let names: Vec<String> = plan
+        .sub_agents
+        .iter()
+        .map(|sub| format!("{} ({})", sub.id, plain::list(&sub.units)))
+        .collect();
     let units = match plan.units.len() {
         1 => "1 unit of work".to_owned(),
         units => format!("{units} units of work"),
@@ -387,10 +393,16 @@ fn planned(plan: &Plan) -> String {
         1 => "1 sub-agent".to_owned(),
         agents => format!("{agents} sub-agents"),
     };
-    format!(
+    let mut said = format!(
         "its plan is accepted: {units} for {agents}, {}",
         plain::list(&names)
-    )
+    );
+    if let Some(why) = plan.why.as_deref().map(str::trim).filter(|why| !why.is_empty()) {
+        let told: String = why.chars().take(WHY).collect();
+        let cut = if told.len() < why.len() { "…" } else { "" };
+        said.push_str(&format!("; why: {told}{cut}"));
+    }
+    said
 }
 
 fn accepted(report: &Report) -> String {

@@ -56,7 +56,7 @@ fn planned(sub_agents: &[&str]) -> Plan {
             title: "All".to_owned(),
         }],
         sub_agents: sub_agents.iter().map(sub_agent).collect(),
-        why: None,
+        why: Some(" two halves\n".to_owned()),
     }
 }
 
@@ -506,7 +506,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
                 plan: Arc::new(planned(&["api", "do\u{1b}cs"])),
             },
             Info,
-            "its plan is accepted: 1 unit of work for 2 sub-agents, api, do\u{fffd}cs",
+            "its plan is accepted: 1 unit of work for 2 sub-agents, api (u), do\u{fffd}cs (u); why: two halves",
         ),
         (
             Event::ReportFound {

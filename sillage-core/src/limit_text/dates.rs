@@ -3,6 +3,7 @@
 
 use jiff::civil::Weekday;
 
+use super::durations;
 use super::words::{Kind, Words};
 use super::zones::{self, Named};
 
@@ -349,6 +350,11 @@ fn clock(words: &Words, at: usize, doubtful: &mut bool) -> Option<Read<Clock>> {
     if behind {
         return None;
     }
+    if is_clock_with_h(words, at) {
+        let read = plain(words.digits(at, 1..=2)?, words.digits(at + 2, 2..=2)?);
+        *doubtful |= read.hour > 23 || read.minute > 59;
+        return Some((read, at + 3));
+    }
     let Kind::Number { digits, whole, .. } = words.pieces.get(at)?.kind else {
         return None;
     };
@@ -407,6 +413,20 @@ fn clock(words: &Words, at: usize, doubtful: &mut bool) -> Option<Read<Clock>> {
     let last = clock.hour == 24 && (clock.minute, clock.second, clock.fraction) == (0, 0, 0);
     *doubtful |= !(0..=23).contains(&clock.hour) && !last || clock.minute > 59;
     Some((clock, end))
+}
+
+/// Whether a time of day is written with an `h` here: `at 17h30`. Without `at` it may be a duration, and with a unit
+/// behind it, `at 17h30m`, it is one.
+pub(super) fn is_clock_with_h(words: &Words, at: usize) -> bool {
+    at > 0
+        && words.word(at - 1) == Some("at")
+        && words.digits(at, 1..=2).is_some()
+        && words.is_glued(at + 1)
+        && words.word(at + 1) == Some("h")
+        && words.is_glued(at + 2)
+        && words.digits(at + 2, 2..=2).is_some()
+        && !(words.is_glued(at + 3) && (words.word(at + 3).is_some() || words.mark(at + 3) == Some(':')))
+        && durations::unit(words.word(at + 3).unwrap_or_default()).is_none()
 }
 
 /// Whether the number is glued to the colon of a name: `reset:15:20`.

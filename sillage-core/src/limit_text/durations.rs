@@ -119,7 +119,9 @@ pub(super) fn read(words: &Words, at: usize) -> Option<(Span, usize)> {
 /// A number and its unit.
 fn part(words: &Words, at: usize) -> Option<(Span, usize)> {
     let (count, mut end) = match words.pieces.get(at)?.kind {
-        Kind::Number { value, .. } => (value, at + 1),
+        // The last of a list, or what is behind a comma that means who knows what: `1,5,3 hours`.
+        Kind::Number { .. } if at >= 2 && has_comma(words, at - 2) => return None,
+        Kind::Number { value, .. } => decimal(words, at).unwrap_or((value, at + 1)),
         Kind::Word => match (words.word(at)?, words.word(at + 1)) {
             ("half", Some("a" | "an")) => (0.5, at + 2),
             ("half", _) => return None,
@@ -147,6 +149,25 @@ fn part(words: &Words, at: usize) -> Option<(Span, usize)> {
         },
         end + 1,
     ))
+}
+
+/// A number, a comma and a number with nothing between them; `1,500` is one number already.
+fn has_comma(words: &Words, at: usize) -> bool {
+    words.mark(at + 1) == Some(',')
+        && words.is_glued(at + 1)
+        && words.is_glued(at + 2)
+        && words.is_number(at)
+        && words.is_number(at + 2)
+}
+
+/// `1,5`: a number with a decimal comma, and the place after it.
+fn decimal(words: &Words, at: usize) -> Option<(f64, usize)> {
+    let is_whole = |place| words.digits(place, ..).is_some();
+    if !has_comma(words, at) || !is_whole(at) || !is_whole(at + 2) {
+        return None;
+    }
+    let written = format!("{}.{}", words.pieces[at].text, words.pieces[at + 2].text);
+    Some((written.parse().ok()?, at + 3))
 }
 
 /// `01:30:00`: hours, minutes and seconds.

@@ -11,6 +11,9 @@ use super::zones::Named;
 const MINUTE: f64 = 60_000.0;
 const DAY: f64 = 86_400_000.0;
 
+/// Days in which a date without a year is the next one, and not the one that has just passed: half a year.
+const HALF_A_YEAR: i32 = 183;
+
 /// What a time in a text comes to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Instant {
@@ -113,6 +116,7 @@ impl Days<'_> {
                         {
                             Found::Doubtful
                         }
+                        Some((date, _)) if self.is_far(date) => Found::Past,
                         Some((date, at)) if fits(&date) => Found::At(at),
                         Some(_) | None => Found::Doubtful,
                     }
@@ -139,6 +143,11 @@ impl Days<'_> {
             }
             (None, None, None) => (0..=2).filter_map(|after| self.day(after)).find_map(ahead).into(),
         }
+    }
+
+    /// Whether it is so far ahead that who leaves its year out means the one that has just passed.
+    fn is_far(&self, date: Date) -> bool {
+        self.day(HALF_A_YEAR).is_some_and(|last| date > last)
     }
 
     fn day(&self, after: i32) -> Option<Date> {

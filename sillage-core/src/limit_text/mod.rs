@@ -9,8 +9,9 @@
 //! - announces several that differ by more than what they are told exactly to;
 //! - says what cannot be, or means two things: `25:00`, `13pm`, `at 5`, `12/03/2026`, a Tuesday that is a Monday, a
 //!   range, a zone that nobody knows or that two continents call so (see [`zones`]);
-//! - tells a time that is over. A time of day that is past today is tomorrow's, a weekday's the next week's, a date
-//!   without a year the next year's: those are never over.
+//! - tells a time that is over. A time of day that is past today is tomorrow's, a weekday's the next week's: those are
+//!   never over. A date without a year is the next such date where that is less than half a year ahead; else it is the
+//!   one that has just passed, for nobody announces a wait of a year without its year.
 //!
 //! A date without a time of day is the start of that day. A local time that does not exist is read as if the clock had
 //! not jumped; one that exists twice is the later. Where no zone is told, it is the machine's. A day is 24 hours where
@@ -173,7 +174,8 @@ fn time_at(
     zone: &Zone,
     earlier: Option<Earlier>,
 ) -> Option<Time> {
-    if let Some((span, end)) = durations::read(words, at)
+    if !dates::is_clock_with_h(words, at)
+        && let Some((span, end)) = durations::read(words, at)
         && may_be_duration(words, at, end)
     {
         let announced = duration_announced(words, at, end, earlier);

@@ -243,7 +243,7 @@ proptest! {
 
     #[test]
     fn r8_prose_around_a_notice_changes_nothing(
-        row in 0_usize..267,
+        row in 0_usize..284,
         before in prop::collection::vec("[a-z]{2,9}", 0..30),
         behind in prop::collection::vec("[a-z]{2,9}", 0..30),
     ) {

@@ -239,8 +239,8 @@ fn number(rest: &str) -> (Kind, usize) {
     };
     let mut end = run(0);
     let mut written = rest[..end].to_owned();
-    // Thousands: `1,200`.
-    while run(0) <= 3 && bytes.get(end) == Some(&b',') && run(end + 1) == 3 {
+    // Thousands: `1,200`, but not `0,200`.
+    while run(0) <= 3 && bytes.first() != Some(&b'0') && bytes.get(end) == Some(&b',') && run(end + 1) == 3 {
         written.push_str(&rest[end + 1..end + 4]);
         end += 4;
     }

@@ -225,6 +225,23 @@ impl Ceiling {
         }
     }
 
+    /// A round ceiling with which a run goes on that has used this much: as much again as the ceiling, beyond what is
+    /// used, and never less than the double.
+    #[must_use]
+    pub fn raised(&self, used: u64) -> u64 {
+        let least = used.max(self.limit).saturating_add(self.limit);
+        let step = match self.kind {
+            BudgetKind::Tokens | BudgetKind::Cost => 10_u64.pow(least.max(1).ilog10().saturating_sub(1)),
+            // Whole seconds, minutes or quarters of an hour.
+            BudgetKind::Time => match least {
+                ..60_000 => 1_000,
+                60_000..3_600_000 => 60_000,
+                _ => 900_000,
+            },
+        };
+        least.checked_next_multiple_of(step).unwrap_or(u64::MAX)
+    }
+
     /// This much of it in words.
     #[must_use]
     pub fn used_words(&self, used: u64) -> String {

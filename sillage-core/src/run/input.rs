@@ -394,6 +394,8 @@ pub enum Refused {
         ceiling: Ceiling,
         /// What is used of it, in words.
         used: String,
+        /// The least that a hint may name for it: [`Ceiling::raised`].
+        raised: u64,
     },
     /// The account is not waited for.
     #[error("account {} is not waited for{}", plain::line(.account), if .closed.is_empty() { String::new() } else { format!(": those that are: {}", plain::list(.closed)) })]

@@ -490,6 +490,6 @@ mod tests {
             ]
         );
         let hours = |hours: u64| span(Duration::from_secs(hours * 3600));
-        assert_eq!([hours(3), hours(47), hours(48)], ["3h00m", "47h00m", "2 days"]);
+        assert_eq!([hours(3), hours(47), hours(48)], ["3h00m", "1d23h", "2 days"]);
     }
 }

@@ -95,7 +95,7 @@ fn an_enforced_ceiling_stops_new_sessions_and_not_the_work_under_way() {
         "{}",
         refused.stderr
     );
-    assert!(refused.stderr.contains("--max-tokens 1400"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--max-tokens 2100"), "{}", refused.stderr);
     let outcome = stage
         .start(&["resume", "--json", "--max-tokens", "10k"])
         .wait()

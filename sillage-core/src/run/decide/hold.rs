@@ -84,6 +84,7 @@ impl Decision<'_> {
             return Err(Refused::OverBudget {
                 ceiling,
                 used: ceiling.used_words(used),
+                raised: ceiling.raised(used),
             });
         }
         self.change_budget(change);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Decision;
-use crate::fault::{Fault, FaultCode};
+use crate::fault::{self, Fault, FaultCode};
 use crate::id::StepIndex;
 use crate::plain;
 use crate::plan::{self, Plan};
@@ -68,11 +68,10 @@ impl Decision<'_> {
             let text = plan::correction(&faults, u32::from(returns) + 1, self.run.agent(step));
             self.plan_message(step, MessagePurpose::PlanCorrection, Some(text));
         } else {
-            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let words = format!(
                 "its plan was refused {} times, at last for: {}",
                 returns + 1,
-                all.join("; ")
+                fault::told(&faults)
             );
             self.fail(step, FailureClass::PlanRefused, words);
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Decision;
+use crate::fault;
 use crate::id::{ClientMessageId, ClientSessionId, StepIndex};
 use crate::planted::{Bug, planted};
 use crate::ports::runtime::{
@@ -316,11 +317,10 @@ impl Decision<'_> {
             let text = report::correction(&faults, u32::from(corrections) + 1, &expected);
             self.plan_message(step, MessagePurpose::Correction, Some(text));
         } else {
-            let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let words = format!(
                 "its report was refused {} times, at last for: {}",
                 corrections + 1,
-                all.join("; ")
+                fault::told(&faults)
             );
             self.fail(step, FailureClass::ReportRefused, words);
         }

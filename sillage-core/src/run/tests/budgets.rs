@@ -194,7 +194,7 @@ fn a_resume_needs_a_higher_ceiling_and_then_does_the_rest() {
         },
     ] {
         let refused = ask(&run, &world, change).unwrap_err();
-        let Refused::OverBudget { ceiling, used } = &refused else {
+        let Refused::OverBudget { ceiling, used, .. } = &refused else {
             panic!("{refused}")
         };
         assert_eq!((ceiling.kind, used.as_str()), (BudgetKind::Tokens, "60"));
