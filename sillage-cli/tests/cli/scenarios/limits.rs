@@ -45,7 +45,6 @@ fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
     for text in [
         "You have hit your limit · resets 3:20pm (UTC)",
         "limit reached, resets 3:30am (America/Sao_Paulo)",
-        "Claude AI usage limit reached|4102444800",
     ] {
         let stage = stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
         let (at, until) = quota_wait(&stage);
@@ -56,6 +55,11 @@ fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
             "nothing is sent meanwhile: {text}"
         );
     }
+    // A date over seven days away is doubted: one agent tries every day (R8).
+    let stage =
+        self::stage("[error: { code: -32603, message: \"Claude AI usage limit reached|4102444800\" }]");
+    let (at, until) = quota_wait(&stage);
+    assert_eq!(until.since(at), Duration::from_secs(24 * 3600));
     let stage = self::stage("[error: { code: -32603, message: \"Usage limit. Try again in ~100 min.\" }]");
     let (at, until) = quota_wait(&stage);
     let wait = until.since(at);

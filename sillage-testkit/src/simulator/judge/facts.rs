@@ -124,7 +124,11 @@ impl Judge {
                 }
             }
             Event::SessionFound { session, .. } => self.session_found(*session, sessions),
-            Event::SessionLost { session, .. } => self.session_over(*session),
+            Event::SessionLost { step, session, .. } => {
+                self.session_over(*session);
+                // It starts again, and reports anew.
+                self.steps[step.position()].accepted = None;
+            }
             Event::MessagePlanned {
                 step,
                 session,

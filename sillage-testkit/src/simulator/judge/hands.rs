@@ -19,6 +19,11 @@ impl Judge {
         lost.map(|(step, _)| step).collect()
     }
 
+    /// The coordinator of a step that a plan made.
+    pub(crate) fn coordinator_of(&self, step: StepIndex) -> Option<StepIndex> {
+        self.steps.get(step.position())?.of
+    }
+
     /// A run that is over goes on.
     fn goes_on(&mut self) {
         self.ended = None;
@@ -34,6 +39,18 @@ impl Judge {
             "a run that is under way was taken up as one that ended".to_owned()
         });
         self.goes_on();
+    }
+
+    /// Whether the step is a coordinator whose report was made without a sub-agent that a person or a ceiling kept from
+    /// its work: a resume has it made anew.
+    fn reported_without_one_kept_from_it(&self, position: usize) -> bool {
+        self.steps.iter().any(|book| {
+            book.of.is_some_and(|of| of.position() == position)
+                && matches!(
+                    book.end,
+                    Some(StepEnd::Skipped | StepEnd::OverBudget | StepEnd::FailedFast(_))
+                )
+        })
     }
 
     /// After a resume was believed: what did not succeed is to be done again, unless its group's report was made
@@ -52,7 +69,8 @@ impl Judge {
             let book = &self.steps[position];
             let (succeeded, sub, ended) = (book.succeeded(), book.of.is_some(), book.end.clone());
             let Some(end) = ended else { continue };
-            self.expect(Promise::EndsOnce, over || !succeeded, || {
+            let remade = self.reported_without_one_kept_from_it(position);
+            self.expect(Promise::EndsOnce, over || !succeeded || remade, || {
                 format!("step {position} succeeded, and is done again")
             });
             // One that is outdated is begun anew a little later.
