@@ -115,7 +115,7 @@ impl Run {
         }
         for step in again
             .into_iter()
-            .filter(|step| !self.outdated.contains_key(step))
+            .filter(|step| !self.outdated.contains_key(step) && !self.stays_lost(*step))
             .collect::<Vec<_>>()
         {
             self.leave(step, at);

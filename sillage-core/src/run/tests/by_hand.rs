@@ -569,3 +569,27 @@ fn r2_a_stop_that_comes_when_all_is_done_has_stopped_nothing() {
         assert!(!run.can_resume());
     }
 }
+
+#[test]
+fn w22_a_resume_of_a_skipped_coordinator_makes_another_plan_and_leaves_the_sub_agents_of_the_first() {
+    let mut world = World::new(task(&["a"], &[]).with_dynamic("a"));
+    let two = super::world::plan(&[("x", &[]), ("y", &[])]);
+    world.plans("a", [Reply::text(&two), Reply::text(&two)]);
+    world.script("a/y", [Reply::text(&report("blocked"))]);
+    world.script("a", [Reply::Silence]);
+    let mut run = world.start();
+    world.settle(&mut run);
+    command(&mut world, &mut run, Command::Skip { step: A });
+    let run = world.go_on(run);
+    assert_eq!(run.end(), Some(RunEnd::Partial));
+    let before = run.steps().len();
+    let lost = StepIndex(2);
+    let run = world.resume(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    assert_eq!(run.steps().len(), before + 2, "another plan was made");
+    assert_eq!(
+        run.step(lost).map(Step::word),
+        Some("blocked"),
+        "it stays as it ended"
+    );
+}
