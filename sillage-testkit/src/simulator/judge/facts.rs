@@ -412,7 +412,8 @@ impl Judge {
             StepEnd::Blocked => matches!(book.accepted, Some((Outcome::Blocked, _))),
             StepEnd::Cancelled => self.stopping,
             StepEnd::Failed(_) | StepEnd::NotRun(_) => true,
-            StepEnd::OverBudget => self.is_held_by_ceiling(),
+            // A coordinator none of whose sub-agents was begun ends as they did.
+            StepEnd::OverBudget => self.is_held_by_ceiling() || self.has_sub_agent_over_budget(step),
             StepEnd::Skipped => book.skipping,
             StepEnd::FailedFast(first) => self.failed_first == Some(*first),
         };

@@ -187,6 +187,11 @@ impl Judge {
         enforced && !self.reached.is_empty()
     }
 
+    pub(super) fn has_sub_agent_over_budget(&self, step: StepIndex) -> bool {
+        let mut subs = self.steps.iter().filter(|book| book.of == Some(step));
+        subs.any(|book| book.end == Some(StepEnd::OverBudget))
+    }
+
     /// A step failed: where that is to stop the rest, nothing new begins.
     pub(super) fn failed(&mut self, step: StepIndex) {
         let fast = self
