@@ -74,16 +74,18 @@ impl Decision<'_> {
     fn start_ready(&mut self) {
         for position in self.run.places.startable() {
             let step = StepIndex(u32::try_from(position).unwrap_or(u32::MAX));
-            if !self.run.is_being_cleared(step) && !self.hold_back(step) {
-                self.start(step);
+            if self.run.is_being_cleared(step) || self.hold_back(step) {
+                continue;
             }
+            if self.failed_with_its_group(step) {
+                // What may start after a failure is another question than the one that was answered here.
+                return;
+            }
+            self.start(step);
         }
     }
 
     fn start(&mut self, step: StepIndex) {
-        if self.failed_with_its_group(step) {
-            return;
-        }
         let state = &self.run.steps[step.position()];
         let session = state.session.as_deref();
         match state.next {

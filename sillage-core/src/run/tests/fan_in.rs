@@ -2,8 +2,8 @@
 
 use super::world::{Reply, World, report, task};
 use crate::id::StepIndex;
-use crate::ports::runtime::RuntimeError;
-use crate::run::{BudgetChange, Command, Input, NotRun, NotRunBecause, Run, RunEnd, RunView, StepEnd};
+use crate::ports::runtime::{Answer, RuntimeError, StopReason, Usage};
+use crate::run::{BudgetChange, Command, Input, NotRun, NotRunBecause, Phase, Run, RunEnd, RunView, StepEnd};
 
 fn refused() -> Reply {
     Reply::Error(RuntimeError::Permanent {
@@ -106,4 +106,53 @@ fn without_fail_fast_other_branches_go_on() {
     world.script("b", [refused()]);
     let run = world.run_to_end();
     assert_eq!(words(&run), ["complete", "failed", "not_run"]);
+}
+
+/// One turn brings a group's loss and places for others at once.
+#[test]
+fn fail_fast_begins_nothing_in_the_very_turn_in_which_a_group_fails() {
+    let mut definition = task(&["a", "b", "c", "d"], &[]).with_dynamic("a");
+    definition.policy.fail_fast = true;
+    definition.parallel = 2.try_into().unwrap();
+    let mut world = World::new(definition);
+    world.plans("a", [Reply::text(&super::world::plan(&[("x", &[])]))]);
+    world.script("a/x", [Reply::Silence]);
+    world.script("b", [Reply::Silence]);
+    let mut run = world.start();
+    world.settle_until_phase(&mut run, 0, |phase| *phase == Phase::Gathering);
+    for step in [1, 4] {
+        world.settle_until_phase(&mut run, step, |phase| *phase == Phase::Prompted);
+    }
+    assert_eq!(words(&run), ["waiting", "running", "ready", "ready", "running"]);
+    let told = |step: u32| {
+        let session = run.step(StepIndex(step)).unwrap().session().unwrap();
+        (
+            session.id(),
+            session.in_flight.as_ref().unwrap().client_message_id,
+        )
+    };
+    let ((x, lost), (b, answered)) = (told(4), told(1));
+    let news = vec![
+        Input::Failed {
+            session: x,
+            message: Some(lost),
+            error: RuntimeError::Permanent {
+                words: "model refused".to_owned(),
+            },
+        },
+        Input::Answered {
+            session: b,
+            message: answered,
+            answer: Answer {
+                text: report("complete"),
+                stop: StopReason::EndTurn,
+                usage: Usage::default(),
+            },
+        },
+    ];
+    world.turn(&mut run, news);
+    assert_eq!(
+        words(&run),
+        ["failed", "complete", "not_run", "not_run", "failed"]
+    );
 }
