@@ -9,6 +9,7 @@ use super::step::{Next, Phase, StepSession, Wait};
 use super::{CorruptLog, Run, Stage};
 use crate::id::{ClientSessionId, StepIndex};
 use crate::planted::{Bug, planted};
+use crate::ports::runtime::StopReason;
 use crate::report::Outcome;
 use crate::time::Timestamp;
 
@@ -209,6 +210,7 @@ impl Run {
                 self.forget_permissions(*step);
                 let state = self.session_mut(*step, *session)?;
                 state.in_flight = Some(Arc::clone(message));
+                state.answered = false;
                 state.purpose = *purpose;
                 state.prompted = true;
                 let attached = state.attached;
@@ -252,6 +254,9 @@ impl Run {
                 }
                 self.count_usage(*step, None, answer.usage);
                 self.gates.answered(*step);
+                if let Some(session) = self.step_mut(*step).session.as_deref_mut() {
+                    session.answered = answer.stop != StopReason::Cancelled;
+                }
             }
             Event::PlanRefused { step, faults } => {
                 self.step_mut(*step).ledger_mut().faults.clone_from(faults);
@@ -408,6 +413,12 @@ impl Run {
         // A cancelled step's session is kept: a resume looks for it again.
         if *end != StepEnd::Cancelled {
             self.drop_session(step);
+        }
+        // An answer that came while the run stopped, and was refused, is not asked for again.
+        if let Some(session) = self.step_mut(step).session.as_deref_mut()
+            && session.answered
+        {
+            session.in_flight = None;
         }
         if let Some(hand) = self.step_mut(step).hand.as_deref_mut() {
             hand.skipping = false;

@@ -163,6 +163,8 @@ pub struct StepSession {
     /// Whether this engine is attached to it.
     pub(super) attached: bool,
     pub(super) in_flight: Option<Arc<MessageRequest>>,
+    /// Whether that message has its answer, whole.
+    pub(super) answered: bool,
     pub(super) purpose: MessagePurpose,
     /// Whether any message was planned in it.
     pub(super) prompted: bool,
@@ -178,6 +180,7 @@ impl StepSession {
             opened: None,
             attached: false,
             in_flight: None,
+            answered: false,
             purpose: MessagePurpose::Mission,
             prompted: false,
             usage: Usage::default(),

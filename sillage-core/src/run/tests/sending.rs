@@ -58,3 +58,45 @@ fn b1_what_an_agent_asks_while_its_message_waits_to_be_sent_again_is_heard() {
     world.input(&mut run, asked);
     assert_eq!(run.permissions().len(), 1);
 }
+
+/// The session knows the answer still, and would tell it again.
+#[test]
+fn b3_an_answer_that_was_refused_while_the_run_stopped_is_not_taken_again_after_a_resume() {
+    for dynamic in [false, true] {
+        let definition = task(&["a"], &[]);
+        let mut world = World::new(if dynamic {
+            definition.with_dynamic("a")
+        } else {
+            definition
+        });
+        match dynamic {
+            true => world.plans("a", [Reply::Silence]),
+            false => world.script("a", [Reply::Silence]),
+        }
+        let mut run = world.start();
+        world.settle(&mut run);
+        let state = run.step(StepIndex(0)).unwrap().session().unwrap();
+        let (session, message) = (state.id(), state.in_flight.as_deref().unwrap().client_message_id);
+        world.input(&mut run, Input::Command(Command::Stop));
+        let text = "neither a report nor a plan".to_owned();
+        let answer = Answer {
+            text: text.clone(),
+            stop: StopReason::EndTurn,
+            usage: Default::default(),
+        };
+        let answered = Input::Answered {
+            session,
+            message,
+            answer,
+        };
+        world.input(&mut run, answered);
+        let run = world.go_on(run);
+        assert_eq!(run.end(), Some(RunEnd::Stopped));
+        world.history.insert(session, (message, text));
+        let run = world.resume(run);
+        assert_eq!(run.end(), Some(RunEnd::Complete));
+        let is_it =
+            |fact: &&Recorded| matches!(&fact.event, Event::Answered { message: of, .. } if *of == message);
+        assert_eq!(world.log.iter().filter(is_it).count(), 1);
+    }
+}

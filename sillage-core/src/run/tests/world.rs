@@ -214,7 +214,7 @@ pub(crate) struct World {
     /// Sessions that are alive, with their agents.
     pub(crate) open: HashMap<ClientSessionId, String>,
     /// What each session said last and to which message, kept by the agent across restarts.
-    history: HashMap<ClientSessionId, (ClientMessageId, String)>,
+    pub(crate) history: HashMap<ClientSessionId, (ClientMessageId, String)>,
     opened: HashSet<ClientSessionId>,
     sent: Vec<(ClientMessageId, String)>,
     pub(crate) texts: Vec<String>,
