@@ -189,13 +189,26 @@ impl Decision<'_> {
         if due.is_empty() {
             return false;
         }
-        for (step, by) in &due {
+        self.renew(&due);
+        true
+    }
+
+    /// Whether the step is outdated, and begins anew: what had to be let finish is finished.
+    pub(super) fn renew_if_outdated(&mut self, step: StepIndex) -> bool {
+        let Some(by) = self.run.outdated.get(&step).copied() else {
+            return false;
+        };
+        self.renew(&[(step, by)]);
+        true
+    }
+
+    fn renew(&mut self, due: &[(StepIndex, StepIndex)]) {
+        for (step, by) in due {
             self.cancel_permissions(*step);
             self.say(Event::StepOutdated { step: *step, by: *by });
         }
-        let renewed: BTreeSet<StepIndex> = due.into_iter().map(|(step, _)| step).collect();
+        let renewed: BTreeSet<StepIndex> = due.iter().map(|(step, _)| *step).collect();
         self.end_what_cannot_run(None, &renewed);
-        true
     }
 
     /// A run that is over goes on for the step's sake. What a stop had left pending would wait for ever behind what was

@@ -79,6 +79,8 @@ impl Decision<'_> {
             self.end(step, StepEnd::Skipped);
         } else if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
+        } else if self.renew_if_outdated(step) {
+            // It begins anew, where its worktree is made by then.
         } else if let Some(end) = self.run.no_new_session() {
             self.end(step, end);
         } else {

@@ -593,3 +593,16 @@ fn w22_a_resume_of_a_skipped_coordinator_makes_another_plan_and_leaves_the_sub_a
         "it stays as it ended"
     );
 }
+
+#[test]
+fn w18_what_is_outdated_while_its_worktree_is_made_opens_no_session_there() {
+    let mut world = World::new(task(&["a", "s"], &[("a", "s")]).with_repository());
+    let mut run = world.start();
+    world.settle_until_phase(&mut run, S.0, |phase| *phase == Phase::Leasing);
+    command(&mut world, &mut run, Command::Redo { step: A });
+    let run = world.go_on(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    assert_eq!((world.prompts_to("a"), world.prompts_to("s")), (2, 1));
+    let planned = |event: &Event| matches!(event, Event::SessionPlanned { step: S, .. });
+    assert_eq!(count(&world, planned), 1, "once A has reported again");
+}
