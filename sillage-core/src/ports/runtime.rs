@@ -94,7 +94,8 @@ pub trait AgentRuntime: Send + Sync {
     }
 
     /// Ends the session and what was started for it. When this returns no process of it is left. An unknown
-    /// session is already closed.
+    /// session is already closed. An opening or a search that was asked for before and arrives after it brings nothing
+    /// back; one that is asked for after it may.
     ///
     /// # Errors
     /// [`RuntimeError::Unstoppable`] with the pid when a process could not be ended.

@@ -235,6 +235,11 @@ impl World {
         Ok(())
     }
 
+    /// Times that the session was closed.
+    fn closings(&self, id: ClientSessionId) -> u32 {
+        self.sessions.get(&id).map_or(0, |session| session.closings)
+    }
+
     fn close(&mut self, id: ClientSessionId) -> Result<(), RuntimeError> {
         let now = self.now();
         self.trace.tell(now, || format!("session {id} is closed"));
@@ -249,6 +254,9 @@ impl World {
                     self.sessions.insert(id, session);
                 }
             }
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.closings += 1;
         }
         if self.strikes(Fault::Closing) {
             return Err(RuntimeError::Unstoppable {
@@ -292,7 +300,13 @@ impl AgentRuntime for SimRuntime {
         in_flight: Option<&MessageRequest>,
     ) -> Result<FoundSession, RuntimeError> {
         let (request, native, in_flight) = (request.clone(), native.map(str::to_owned), in_flight.cloned());
-        let act = move |world: &mut World| world.find(&request, native.as_deref(), in_flight.as_ref());
+        let id = request.client_session_id;
+        let closings = self.0.world().map_or(0, |world| world.closings(id));
+        let act = move |world: &mut World| match world.closings(id) == closings {
+            true => world.find(&request, native.as_deref(), in_flight.as_ref()),
+            // It was closed since: like an opening that is late, a search does not bring it back.
+            false => Err(lost("it was closed meanwhile")),
+        };
         self.0.call("a search", |_| {}, act).await
     }
 

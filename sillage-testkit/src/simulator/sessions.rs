@@ -55,6 +55,8 @@ pub(crate) struct Session {
     pub(crate) wrong_plans: u64,
     /// Times that an engine was told that it is found.
     pub(crate) found: u32,
+    /// Times that it was closed.
+    pub(crate) closings: u32,
     events: Vec<SessionEvent>,
     listeners: Vec<mpsc::UnboundedSender<SessionEvent>>,
 }
@@ -71,6 +73,7 @@ impl Session {
             wrong: 0,
             wrong_plans: 0,
             found: 0,
+            closings: 0,
             events: Vec::new(),
             listeners: Vec::new(),
         }
