@@ -44,6 +44,11 @@ impl Life {
         (world.alive && world.life == self.number).then_some(world)
     }
 
+    /// Whether an engine of a later life is there.
+    pub(crate) fn was_followed(&self, world: &World) -> bool {
+        world.life > self.number
+    }
+
     /// A call: `asked` happens now, `act` when the request arrives, and its value is what is answered. The engine may
     /// die before it leaves and once it acted.
     pub(crate) async fn call<T: Send + 'static>(

@@ -156,14 +156,13 @@ impl Store for SimStore {
         events: Vec<Vec<u8>>,
         summary: &RunSummary,
     ) -> Result<(), StoreError> {
-        let summary = summary.clone();
-        self.0
-            .call(
-                "an append",
-                |_| {},
-                move |world| world.append(expected, events, &summary),
-            )
-            .await
+        let (summary, life) = (summary.clone(), self.0.clone());
+        let act = move |world: &mut World| match life.was_followed(world) {
+            // Who holds the store now has waited until the dead one let go of it: nothing of that one is written after.
+            true => Err(failed("held by another process")),
+            false => world.append(expected, events, &summary),
+        };
+        self.0.call("an append", |_| {}, act).await
     }
 
     async fn read(&self, _run: &RunId, from: Seq, _most: usize) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {
