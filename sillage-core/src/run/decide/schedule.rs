@@ -16,16 +16,15 @@ impl Decision<'_> {
     pub(super) fn tick(&mut self) {
         match self.run.stage {
             Stage::Running => {
+                // Whether anything may start is seen once what comes before is believed.
                 if self.renew_what_is_outdated() || self.reach_ceilings() {
-                    // Whether anything may start is seen once that is believed.
                     return;
                 }
-                self.due_timers();
-                if self.events.is_empty() {
-                    self.end_idle_waits();
-                }
-                if self.events.is_empty() {
-                    self.due_gates();
+                for due in [Self::due_timers, Self::end_idle_waits, Self::due_gates] {
+                    due(self);
+                    if !self.events.is_empty() {
+                        return;
+                    }
                 }
                 self.start_ready();
                 self.next_merge();

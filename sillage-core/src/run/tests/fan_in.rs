@@ -156,3 +156,32 @@ fn fail_fast_begins_nothing_in_the_very_turn_in_which_a_group_fails() {
         ["failed", "complete", "not_run", "not_run", "failed"]
     );
 }
+
+#[test]
+fn fail_fast_begins_nothing_in_the_very_turn_in_which_a_step_times_out() {
+    let mut definition = task(&["a", "b", "c"], &[]).with_dynamic("a");
+    definition.policy.fail_fast = true;
+    definition.parallel = 2.try_into().unwrap();
+    let limit = std::time::Duration::from_secs(600);
+    std::sync::Arc::get_mut(&mut definition.task).unwrap().agents[1].max_duration = Some(limit);
+    let mut world = World::new(definition);
+    world.plans("a", [Reply::Silence]);
+    world.script("b", [Reply::Silence]);
+    let mut run = world.start();
+    for step in [0, 1] {
+        world.settle_until_phase(&mut run, step, |phase| *phase == Phase::Prompted);
+    }
+    let session = run.step(StepIndex(0)).unwrap().session().unwrap();
+    let planned = Input::Answered {
+        session: session.id(),
+        message: session.in_flight.as_ref().unwrap().client_message_id,
+        answer: Answer {
+            text: super::world::plan(&[("x", &[])]),
+            stop: StopReason::EndTurn,
+            usage: Usage::default(),
+        },
+    };
+    world.now = world.now.plus(limit);
+    world.turn(&mut run, vec![planned]);
+    assert_eq!(words(&run)[1..], ["failed", "not_run", "not_run"]);
+}
