@@ -9,6 +9,7 @@ mod apply;
 mod budget;
 mod by_hand;
 mod check;
+mod cleaning;
 mod clocks;
 pub mod codec;
 mod commands;

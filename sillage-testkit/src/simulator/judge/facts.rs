@@ -126,6 +126,9 @@ impl Judge {
             Event::SessionFound { session, .. } => self.session_found(*session, sessions),
             Event::SessionLost { step, session, .. } => {
                 self.session_over(*session);
+                if let Some(book) = self.sessions.get_mut(session) {
+                    book.lost = true;
+                }
                 // It starts again, and reports anew.
                 self.steps[step.position()].accepted = None;
             }

@@ -96,7 +96,7 @@ impl Judge {
             let cancelled = end == StepEnd::Cancelled;
             // A cancelled step's session is looked for again.
             if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
-                session.over &= !(cancelled && session.opened);
+                session.over &= session.lost || !(cancelled && session.opened);
             }
         }
     }
