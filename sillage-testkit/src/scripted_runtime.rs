@@ -10,8 +10,8 @@ use futures_core::stream::BoxStream;
 use sillage_core::id::{ClientMessageId, ClientSessionId};
 use sillage_core::ports::AgentRuntime;
 use sillage_core::ports::runtime::{
-    FoundSession, MessageFate, MessageRequest, ModelOffer, OpenedSession, RuntimeError, RuntimeStatus,
-    SessionEvent, SessionRequest,
+    AccountState, FoundSession, MessageFate, MessageRequest, ModelOffer, OpenedSession, RuntimeError,
+    RuntimeStatus, SessionEvent, SessionRequest,
 };
 
 mod reply;
@@ -22,6 +22,7 @@ use session::Session;
 
 type Script = Box<dyn FnMut(&Asked<'_>) -> Reply + Send>;
 type Faults = Box<dyn FnMut(&Call<'_>) -> Option<Fault> + Send>;
+type Accounts = Box<dyn FnMut(&str) -> AccountState + Send>;
 
 /// Answers messages by a closure or a table, at once unless told otherwise; nothing runs between calls.
 ///
@@ -37,6 +38,7 @@ struct Shared {
     script: Mutex<Script>,
     faults: Mutex<Option<Faults>>,
     offers: Mutex<Vec<ModelOffer>>,
+    accounts: Mutex<Option<Accounts>>,
     sessions: Mutex<HashMap<ClientSessionId, Arc<Session>>>,
     /// How often a session was started under each identifier; kept after it is closed.
     starts: Mutex<HashMap<ClientSessionId, u32>>,
@@ -51,6 +53,7 @@ impl ScriptedRuntime {
                 script: Mutex::new(Box::new(script)),
                 faults: Mutex::new(None),
                 offers: Mutex::new(Vec::new()),
+                accounts: Mutex::new(None),
                 sessions: Mutex::new(HashMap::new()),
                 starts: Mutex::new(HashMap::new()),
                 asked: AtomicU64::new(0),
@@ -91,6 +94,13 @@ impl ScriptedRuntime {
     #[must_use]
     pub fn offering(self, offers: Vec<ModelOffer>) -> Self {
         *lock(&self.shared.offers) = offers;
+        self
+    }
+
+    /// Knows of provider accounts what `accounts` says. Without it, nothing is known of any.
+    #[must_use]
+    pub fn knowing_accounts(self, accounts: impl FnMut(&str) -> AccountState + Send + 'static) -> Self {
+        *lock(&self.shared.accounts) = Some(Box::new(accounts));
         self
     }
 
@@ -294,6 +304,15 @@ impl AgentRuntime for ScriptedRuntime {
                 session.cancel();
             }
             Ok(())
+        })
+    }
+
+    async fn account(&self, account: &str) -> Result<AccountState, RuntimeError> {
+        self.faulty(&Call::Account(account), || {
+            let mut accounts = lock(&self.shared.accounts);
+            Ok(accounts
+                .as_mut()
+                .map_or(AccountState::Unknown, |known| known(account)))
         })
     }
 

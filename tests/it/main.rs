@@ -11,3 +11,4 @@ mod broken;
 mod budgets;
 mod engine;
 mod syncs;
+mod waits;

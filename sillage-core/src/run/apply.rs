@@ -211,6 +211,7 @@ impl Run {
                 let state = self.session_mut(*step, *session)?;
                 state.in_flight = Some(Arc::clone(message));
                 state.answered = false;
+                state.failed = false;
                 state.purpose = *purpose;
                 state.prompted = true;
                 let attached = state.attached;

@@ -247,6 +247,11 @@ impl Run {
         self.forget_permissions(step);
         let state = self.step_mut(step);
         state.next = next;
+        if next == Next::Continue
+            && let Some(session) = state.session.as_deref_mut()
+        {
+            session.failed = true;
+        }
         if wait.cause == WaitCause::Backoff {
             state.tries = state.tries.saturating_add(1);
         }

@@ -165,6 +165,8 @@ pub struct StepSession {
     pub(super) in_flight: Option<Arc<MessageRequest>>,
     /// Whether that message has its answer, whole.
     pub(super) answered: bool,
+    /// Whether that message was accepted and failed: its runtime may tell so once more.
+    pub(super) failed: bool,
     pub(super) purpose: MessagePurpose,
     /// Whether any message was planned in it.
     pub(super) prompted: bool,
@@ -181,6 +183,7 @@ impl StepSession {
             attached: false,
             in_flight: None,
             answered: false,
+            failed: false,
             purpose: MessagePurpose::Mission,
             prompted: false,
             usage: Usage::default(),

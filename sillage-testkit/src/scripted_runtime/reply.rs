@@ -106,6 +106,8 @@ pub enum Call<'a> {
     AnswerPermission(ClientSessionId),
     /// `cancel`.
     Cancel(ClientSessionId),
+    /// `account`.
+    Account(&'a str),
     /// `close`.
     Close(ClientSessionId),
 }

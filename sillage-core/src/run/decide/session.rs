@@ -96,10 +96,8 @@ impl Decision<'_> {
         if self.is_stopping() {
             return self.end(step, StepEnd::Cancelled);
         }
-        let prompted = self.run.steps[step.position()]
-            .session
-            .as_deref()
-            .is_some_and(|s| s.prompted);
+        let session = self.run.steps[step.position()].session.as_deref();
+        let (prompted, failed) = session.map_or((false, false), |s| (s.prompted, s.failed));
         match (&found.in_flight, in_flight) {
             (MessageFate::Replayed(text), Some(message)) => {
                 let stop = StopReason::Other(REPLAYED.to_owned());
@@ -120,6 +118,10 @@ impl Decision<'_> {
                 }
             }
             (MessageFate::Unknown, Some(_)) => self.plan_message(step, MessagePurpose::Continuation, None),
+            // What is still to be heard of it is the failure that was waited for, and that counts once.
+            (MessageFate::InHand, Some(_)) if failed => {
+                self.plan_message(step, MessagePurpose::Continuation, None);
+            }
             (_, None) if self.has_untold_conflict(step) => {
                 self.plan_message(step, MessagePurpose::Conflict, None);
             }

@@ -1,7 +1,7 @@
 //! B1: a message whose sending was told as failed may have arrived all the same.
 
 use super::*;
-use crate::ports::runtime::{Answer, MessageRequest, PermissionRequest};
+use crate::ports::runtime::{Answer, FoundSession, MessageFate, MessageRequest, PermissionRequest};
 
 /// A run whose one message was told as not sent, and waits to be sent again.
 fn not_known_to_be_sent() -> (World, Run, crate::id::ClientSessionId, MessageRequest) {
@@ -99,4 +99,51 @@ fn b3_an_answer_that_was_refused_while_the_run_stopped_is_not_taken_again_after_
             |fact: &&Recorded| matches!(&fact.event, Event::Answered { message: of, .. } if *of == message);
         assert_eq!(world.log.iter().filter(is_it).count(), 1);
     }
+}
+
+/// A runtime that outlives the engine tells a session's events from its start: the failure that was waited for among
+/// them is heard twice, and counts once.
+#[test]
+fn r7_b3_a_failure_that_is_told_again_by_a_session_found_is_not_waited_for_again() {
+    let mut world = World::new(task(&["a"], &[]));
+    let overloaded = RuntimeError::Temporary {
+        words: "529 overloaded".to_owned(),
+        retry_after: None,
+    };
+    world.script(
+        "a",
+        [Reply::Error(overloaded.clone()), Reply::text(&report("complete"))],
+    );
+    let mut run = world.start();
+    world.settle(&mut run);
+    let state = run.step(StepIndex(0)).unwrap().session().unwrap();
+    let (session, message) = (state.id(), state.in_flight.as_deref().unwrap().client_message_id);
+    let opened = state.opened().unwrap().clone();
+    let mut run = Run::replay(world.log.clone()).unwrap();
+    world.input(&mut run, Input::EngineStarted { pid: 2, left: vec![] });
+    world.now = run.deadline().unwrap();
+    world.turn(&mut run, vec![]);
+    let found = FoundSession {
+        opened,
+        restarted: false,
+        in_flight: MessageFate::InHand,
+    };
+    world.input(
+        &mut run,
+        Input::Found {
+            session,
+            result: Ok(found),
+        },
+    );
+    let told_again = Input::Failed {
+        session,
+        message: Some(message),
+        error: overloaded,
+    };
+    world.input(&mut run, told_again);
+    let waits = |fact: &&Recorded| matches!(fact.event, Event::WaitStarted { .. });
+    assert_eq!(world.log.iter().filter(waits).count(), 1);
+    assert_eq!(world.told(0, MessagePurpose::Continuation), 1);
+    assert_eq!(world.told(0, MessagePurpose::Mission), 1);
+    assert_eq!(run.step(StepIndex(0)).unwrap().word(), "running");
 }
