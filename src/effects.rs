@@ -65,8 +65,18 @@ pub(crate) async fn carry_out(
                 stray::cut(&*engine.files, watch).await;
             }
             let result = match gone(engine, worktree).await {
-                // It is not asked for where it cannot go on: the step starts again in a worktree made anew.
-                Some(words) => Err(RuntimeError::Lost { words }),
+                // It is not asked for where it cannot go on: the step starts again in a worktree made anew. Its opening
+                // may still be on its way.
+                Some(words) => match runtime.close(session).await {
+                    Err(error @ (RuntimeError::Temporary { .. } | RuntimeError::Capacity { .. })) => {
+                        Err(error)
+                    }
+                    Err(error) => {
+                        tracing::warn!(%session, %error, "a session without its worktree is not closed");
+                        Err(RuntimeError::Lost { words })
+                    }
+                    Ok(()) => Err(RuntimeError::Lost { words }),
+                },
                 None => {
                     runtime
                         .find(&request, native.as_deref(), in_flight.as_deref())

@@ -354,6 +354,19 @@ impl Run {
 
     // --- Done again ---
 
+    /// Sub-agents that did not begin and whose coordinator is over: a stop left them so.
+    pub(super) fn without_their_coordinator(&self) -> Vec<StepIndex> {
+        let subs = self.definition.task.agents.len()..self.steps.len();
+        subs.map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
+            .filter(|sub| {
+                let of = self.coordinator_of(*sub);
+                let is_over = of.is_some_and(|of| self.steps[of.position()].end().is_some());
+                let phase = &self.steps[sub.position()].phase;
+                is_over && matches!(phase, Phase::Pending | Phase::Ready | Phase::Held(_))
+            })
+            .collect()
+    }
+
     /// The coordinator that gathers and reports anew when this sub-agent of its plan is done again: one that is over
     /// after it had a say in its group's end.
     pub(super) fn group_to_gather_anew(&self, step: StepIndex) -> Option<StepIndex> {

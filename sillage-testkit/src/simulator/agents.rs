@@ -301,11 +301,11 @@ impl World {
             "{{\"outcome\": \"{}\", \"summary\": \"{word}\"{blockers}}}",
             outcome.word()
         );
-        let right = there || outcome != Outcome::Complete;
         (
             Given {
                 text,
-                report: right.then_some((word, outcome)),
+                report: Some((word, outcome)),
+                files_missing: !there,
                 ..Given::default()
             },
             StopReason::EndTurn,

@@ -22,8 +22,10 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) text: String,
-    /// The report in it, if it is a right one: summary and outcome.
+    /// The report in it, if it can be read: summary and outcome.
     pub(crate) report: Option<(String, Outcome)>,
+    /// Whether files are missing that it has to leave if it is `complete`.
+    pub(crate) files_missing: bool,
     /// The plan in it, if it is a right one: its sub-agents, each with those that it waits for.
     pub(crate) plan: Option<Vec<(String, Vec<String>)>>,
 }

@@ -141,10 +141,23 @@ impl Decision<'_> {
         }
     }
 
-    /// The step upstream that keeps this one from ever running.
+    /// The step upstream that keeps this one from ever running, be it by way of others that a stop left pending.
     fn in_the_way_of(&self, step: StepIndex) -> Option<StepIndex> {
-        let parents = self.run.graph.parents(step.0).iter().copied().map(StepIndex);
-        parents.into_iter().find_map(|parent| self.keeps_out(parent))
+        let over = matches!(self.run.stage, Stage::Ended(_));
+        let mut met: BTreeSet<u32> = BTreeSet::new();
+        let mut left: Vec<u32> = self.run.graph.parents(step.0).to_vec();
+        while let Some(parent) = left.pop() {
+            if !met.insert(parent) {
+                continue;
+            }
+            if let Some(because) = self.keeps_out(StepIndex(parent)) {
+                return Some(because);
+            }
+            if over && self.run.steps[parent as usize].phase == Phase::Pending {
+                left.extend_from_slice(self.run.graph.parents(parent));
+            }
+        }
+        None
     }
 
     /// The step because of which what follows `parent` does not run, if it does not.
@@ -212,7 +225,7 @@ impl Decision<'_> {
     }
 
     /// A run that is over goes on for the step's sake. What a stop had left pending would wait for ever behind what was
-    /// cancelled or failed: it does not run.
+    /// cancelled or failed: it does not run. Nor do sub-agents whose coordinator does not wait for them any more.
     fn end_what_a_stop_left(&mut self, step: StepIndex) {
         if !matches!(self.run.stage, Stage::Ended(_)) {
             return;
@@ -223,6 +236,11 @@ impl Decision<'_> {
             renewed.insert(of);
         }
         self.end_what_cannot_run(Some(step), &renewed);
+        for sub in self.run.without_their_coordinator() {
+            if !self.ended.contains(&sub) {
+                self.end(sub, StepEnd::Cancelled);
+            }
+        }
     }
 
     /// Ends what is pending and cannot run because of a step upstream that is over and does not let it. Those `renewed`

@@ -10,6 +10,7 @@ use crate::plan::{self, Plan};
 use crate::ports::runtime::{Answer, StopReason};
 use crate::report::{Outcome, Report};
 use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd};
+use crate::run::step::Step;
 
 impl Decision<'_> {
     /// What the first message of the step's session is for.
@@ -116,15 +117,12 @@ impl Decision<'_> {
         let Some(words) = self.run.all_sub_agents_lost(step) else {
             return false;
         };
-        let mut ends = self
-            .run
-            .sub_agents_of(step)
-            .map(|sub| self.run.steps[sub.position()].end());
-        let not_begun =
-            |end: Option<&StepEnd>| matches!(end, Some(StepEnd::OverBudget | StepEnd::FailedFast(_)));
-        if let Some(Some(end)) = ends.next()
-            && not_begun(Some(end))
-            && ends.all(not_begun)
+        let subs = self.run.sub_agents_of(step);
+        let mut subs: Vec<&Step> = subs.map(|sub| &self.run.steps[sub.position()]).collect();
+        subs.sort_by_key(|sub| sub.ended);
+        let not_begun = |sub: &&Step| matches!(sub.end(), Some(StepEnd::OverBudget | StepEnd::FailedFast(_)));
+        if let Some(end) = subs.last().and_then(|last| last.end())
+            && subs.iter().all(not_begun)
         {
             // Nobody failed: they were not begun, and so neither is what was to come of them.
             self.end(step, end.clone());

@@ -606,3 +606,65 @@ fn w18_what_is_outdated_while_its_worktree_is_made_opens_no_session_there() {
     let planned = |event: &Event| matches!(event, Event::SessionPlanned { step: S, .. });
     assert_eq!(count(&world, planned), 1, "once A has reported again");
 }
+
+#[test]
+fn w18_in_a_stopped_run_nothing_is_done_again_behind_what_was_cancelled_further_up() {
+    let mut world = World::new(task(&["a", "b", "c", "d"], &[("a", "b"), ("b", "c"), ("c", "d")]));
+    world.script("a", [Reply::Silence]);
+    let mut run = world.start();
+    world.settle(&mut run);
+    command(&mut world, &mut run, Command::Skip { step: StepIndex(3) });
+    for _ in 0..2 {
+        world.input(&mut run, Input::Command(Command::Stop));
+    }
+    let run = world.go_on(run);
+    assert_eq!(words(&run), ["cancelled", "pending", "pending", "not_run"]);
+    let told = refusal(&run, Command::Retry { step: StepIndex(3) }).to_string();
+    assert_eq!(
+        told,
+        "agent d does not run before a, which is cancelled: retry or skip a first"
+    );
+}
+
+#[test]
+fn w18_what_a_stop_left_of_a_group_does_not_run_without_its_coordinator() {
+    let two = super::world::plan(&[("x", &[]), ("y", &[])]);
+    for deed in ["retry the coordinator", "skip the coordinator", "retry another"] {
+        let mut definition = task(&["a", "b", "c"], &[("b", "c")]).with_dynamic("a");
+        definition.parallel = std::num::NonZeroU32::MIN;
+        let mut world = World::new(definition);
+        world.plans("a", [Reply::text(&two), Reply::text(&two)]);
+        world.script("a/x", [Reply::Silence]);
+        world.script("b", [permanent()]);
+        let mut run = world.start();
+        world.settle(&mut run);
+        for _ in 0..2 {
+            world.input(&mut run, Input::Command(Command::Stop));
+        }
+        let mut run = world.go_on(run);
+        assert_eq!(
+            words(&run),
+            ["cancelled", "failed", "not_run", "cancelled", "ready"]
+        );
+        let asked = match deed {
+            "retry the coordinator" => Command::Retry { step: A },
+            "skip the coordinator" => Command::Skip { step: A },
+            _ => Command::Retry { step: StepIndex(1) },
+        };
+        command(&mut world, &mut run, asked);
+        let run = world.go_on(run);
+        assert!(run.end().is_some(), "{deed}: {:?}", words(&run));
+        assert_eq!(
+            world.prompts_to("a/y"),
+            usize::from(deed == "retry the coordinator"),
+            "{deed}"
+        );
+        assert_eq!(
+            run.step(StepIndex(4)).map(Step::word),
+            Some("cancelled"),
+            "{deed}"
+        );
+        let run = world.resume(run);
+        assert!(run.end().is_some(), "{deed}: {:?}", words(&run));
+    }
+}

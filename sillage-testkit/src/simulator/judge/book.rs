@@ -63,8 +63,8 @@ pub(super) struct SessionBook {
     pub(super) request: Arc<SessionRequest>,
     /// Whether its step is through with it.
     pub(super) over: bool,
-    /// Whether it is known to be lost: nobody looks for it again.
-    pub(super) lost: bool,
+    /// Whether nobody looks for it again: it is known to be lost, or its step began anew after an end of its own.
+    pub(super) left: bool,
     /// Whether the runtime said that it is open.
     pub(super) opened: bool,
     /// Since it began, or since its last conflict.

@@ -127,7 +127,7 @@ impl Judge {
             Event::SessionLost { step, session, .. } => {
                 self.session_over(*session);
                 if let Some(book) = self.sessions.get_mut(session) {
-                    book.lost = true;
+                    book.left = true;
                 }
                 // It starts again, and reports anew.
                 self.steps[step.position()].accepted = None;
@@ -333,13 +333,12 @@ impl Judge {
         let session = self.steps[step.position()].session;
         let misses = self.misses_somebody(step);
         let given = session.and_then(|id| sessions.get(&id)).is_some_and(|session| {
-            let reports = session
-                .received
-                .iter()
-                .filter_map(|received| received.given.as_ref()?.report.as_ref());
-            reports.into_iter().any(|(summary, outcome)| {
+            let given = session.received.iter().filter_map(|r| r.given.as_ref());
+            let reports = given.filter_map(|given| Some((given.report.as_ref()?, given.files_missing)));
+            reports.into_iter().any(|((summary, outcome), files_missing)| {
+                let whole = *outcome != Outcome::Complete || !files_missing;
                 // A group that lost a sub-agent is partial, whatever its coordinator says.
-                let same = *outcome == report.outcome;
+                let same = *outcome == report.outcome && whole;
                 let lost = report.outcome == Outcome::Partial && *outcome == Outcome::Complete;
                 *summary == report.summary && (same || (lost && misses))
             })
@@ -413,12 +412,13 @@ impl Judge {
             StepEnd::Complete => matches!(book.accepted, Some((Outcome::Complete, _))),
             StepEnd::Partial => book.accepted.is_some(),
             StepEnd::Blocked => matches!(book.accepted, Some((Outcome::Blocked, _))),
-            StepEnd::Cancelled => self.stopping,
+            StepEnd::Cancelled => self.stopping || self.is_waited_for_no_more(step),
             StepEnd::Failed(_) | StepEnd::NotRun(_) => true,
-            // A coordinator none of whose sub-agents was begun ends as they did.
-            StepEnd::OverBudget => self.is_held_by_ceiling() || self.has_sub_agent_over_budget(step),
+            StepEnd::OverBudget => self.is_held_by_ceiling() || self.follows_such_an_end(step, end),
             StepEnd::Skipped => book.skipping,
-            StepEnd::FailedFast(first) => self.failed_first == Some(*first),
+            StepEnd::FailedFast(first) => {
+                self.failed_first == Some(*first) || self.follows_such_an_end(step, end)
+            }
         };
         let merged = *end != StepEnd::Complete || !book.to_merge || book.merged;
         let blockers = book.accepted.is_some_and(|(_, blockers)| blockers);

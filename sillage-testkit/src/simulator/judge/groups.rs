@@ -94,6 +94,19 @@ impl Judge {
         members.is_some_and(|mut members| members.any(|book| !book.succeeded() || book.is_apart()))
     }
 
+    /// Whether the step is a sub-agent's whose coordinator is over or made another plan.
+    pub(super) fn is_waited_for_no_more(&self, step: StepIndex) -> bool {
+        let of = self.steps[step.position()].of;
+        of.is_some_and(|of| {
+            let coordinator = &self.steps[of.position()];
+            let counts = coordinator
+                .group
+                .as_ref()
+                .is_some_and(|group| group.contains(&step.0));
+            coordinator.end.is_some() || !counts
+        })
+    }
+
     /// Something begins for a step: if it is a sub-agent's, its group is under way, and those it waits for let it.
     pub(super) fn sub_agent_begins(&mut self, step: StepIndex, what: &str) {
         let book = &self.steps[step.position()];
@@ -109,8 +122,7 @@ impl Judge {
             .iter()
             .find(|after| !self.steps[after.position()].lets_follow);
         let waits = waits.copied();
-        let unheld = self.taken_up_by_hand;
-        self.expect(Promise::Plans, unheld || (mine && !over), || {
+        self.expect(Promise::Plans, mine && !over, || {
             format!("{what} of step {} of a group that is over", step.0)
         });
         self.expect(Promise::Plans, waits.is_none(), || {

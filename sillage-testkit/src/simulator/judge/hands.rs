@@ -3,6 +3,7 @@
 use sillage_core::id::StepIndex;
 use sillage_core::run::{Budget, BudgetKind, BudgetMode, Event, Phase, Recorded, StepEnd};
 
+use super::book::StepBook;
 use super::{Judge, Promise};
 
 impl Judge {
@@ -94,9 +95,10 @@ impl Judge {
             book.conflicted = false;
             book.skipping = false;
             let cancelled = end == StepEnd::Cancelled;
-            // A cancelled step's session is looked for again.
+            // A cancelled step's session is looked for again, and no other's ever.
             if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
-                session.over &= session.lost || !(cancelled && session.opened);
+                session.left |= !cancelled;
+                session.over &= session.left || !session.opened;
             }
         }
     }
@@ -137,7 +139,6 @@ impl Judge {
             format!("a hand is laid on step {} after a stop", step.0)
         });
         if self.ended.is_some() {
-            self.taken_up_by_hand = true;
             self.goes_on();
         }
         self.failed_first = self.failed_first.filter(|first| *first != step);
@@ -187,9 +188,18 @@ impl Judge {
         enforced && !self.reached.is_empty()
     }
 
-    pub(super) fn has_sub_agent_over_budget(&self, step: StepIndex) -> bool {
+    /// A coordinator none of whose sub-agents was begun ends as the last of them, and what follows it ends so too.
+    pub(super) fn follows_such_an_end(&self, step: StepIndex, end: &StepEnd) -> bool {
+        let parents = self
+            .run
+            .as_ref()
+            .map_or(&[][..], |run| run.graph().parents(step.0));
+        let ended_so = |book: &StepBook| book.end.as_ref() == Some(end);
         let mut subs = self.steps.iter().filter(|book| book.of == Some(step));
-        subs.any(|book| book.end == Some(StepEnd::OverBudget))
+        subs.any(ended_so)
+            || parents
+                .iter()
+                .any(|parent| ended_so(&self.steps[*parent as usize]))
     }
 
     /// A step failed: where that is to stop the rest, nothing new begins.

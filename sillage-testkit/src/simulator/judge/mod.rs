@@ -141,9 +141,6 @@ pub(crate) struct Judge {
     stopped: bool,
     ended: Option<RunEnd>,
     budget: Option<Budget>,
-    /// Whether a run that was over went on for one step's sake: sub-agents that a stop had left before their beginning
-    /// may begin then although their coordinator does not wait for them.
-    taken_up_by_hand: bool,
     /// Ceilings that were told to be reached.
     reached: Vec<(BudgetKind, u64)>,
     /// The failure that is to stop the rest.

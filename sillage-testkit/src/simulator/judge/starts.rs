@@ -34,7 +34,7 @@ impl Judge {
             step,
             request: Arc::clone(request),
             over: false,
-            lost: false,
+            left: false,
             opened: false,
             corrections: 0,
             conflicts: 0,
