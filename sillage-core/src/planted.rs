@@ -36,6 +36,12 @@ bugs! {
     SeriesNotReset "series-not-reset",
     /// The time that a provider asks for is not waited.
     RetryAfterIgnored "retry-after-ignored",
+    /// The date that a provider names for the end of a quota is not gone by.
+    QuotaDateIgnored "quota-date-ignored",
+    /// A date that is past is waited for all the same.
+    PastDateBelieved "past-date-believed",
+    /// Agents of an account whose quota is used up are not held.
+    GateIgnored "gate-ignored",
     /// A step tries again although it tried as often as it may.
     AttemptsIgnored "attempts-ignored",
     /// A wait that is under way is forgotten when another engine takes the run up.

@@ -354,15 +354,21 @@ impl Run {
 
     // --- Done again ---
 
+    /// Whether the step is a sub-agent's whose coordinator is over or makes another plan.
+    pub(super) fn is_waited_for_no_more(&self, step: StepIndex) -> bool {
+        let of = self.coordinator_of(step);
+        let is_over = of.is_some_and(|of| self.steps[of.position()].end().is_some());
+        is_over || self.is_of_an_earlier_plan(step)
+    }
+
     /// Sub-agents that did not begin and whose coordinator is over: a stop left them so.
     pub(super) fn without_their_coordinator(&self) -> Vec<StepIndex> {
         let subs = self.definition.task.agents.len()..self.steps.len();
         subs.map(|position| StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
             .filter(|sub| {
-                let of = self.coordinator_of(*sub);
-                let is_over = of.is_some_and(|of| self.steps[of.position()].end().is_some());
                 let phase = &self.steps[sub.position()].phase;
-                is_over && matches!(phase, Phase::Pending | Phase::Ready | Phase::Held(_))
+                let not_begun = matches!(phase, Phase::Pending | Phase::Ready | Phase::Held(_));
+                not_begun && self.is_waited_for_no_more(*sub)
             })
             .collect()
     }

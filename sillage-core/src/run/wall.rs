@@ -66,8 +66,11 @@ pub(super) fn wall(
     now: Timestamp,
     policy: &RunPolicy,
 ) -> Wall {
-    let ahead = |at: &Timestamp| *at > now;
-    let told = said.resets_at.filter(ahead);
+    let ahead = |at: &Timestamp| *at > now || planted(Bug::PastDateBelieved);
+    let told = said
+        .resets_at
+        .filter(ahead)
+        .filter(|_| !planted(Bug::QuotaDateIgnored));
     let kept = before.and_then(|wall| wall.resets_at).filter(ahead);
     let least = match closings {
         0 => now,

@@ -77,7 +77,7 @@ impl Decision<'_> {
     fn open_in(&mut self, step: StepIndex, worktree: &Worktree) {
         if self.run.steps[step.position()].is_skipping() {
             self.end(step, StepEnd::Skipped);
-        } else if self.is_stopping() {
+        } else if self.is_stopping() || self.run.is_waited_for_no_more(step) {
             self.end(step, StepEnd::Cancelled);
         } else if self.renew_if_outdated(step) {
             // It begins anew, where its worktree is made by then.

@@ -35,8 +35,9 @@ impl World {
         };
         book.openings += 1;
         let same = *book.request == *request;
-        let (openings, excuses) = (book.openings, book.excuses);
+        let (openings, excuses, step) = (book.openings, book.excuses, book.step);
         let judge = &mut self.judge;
+        judge.passes_its_gate(step, "a session");
         judge.expect(Promise::IntentFirst, same, || {
             format!("session {id} is asked for otherwise than the log says")
         });
@@ -66,6 +67,9 @@ impl World {
             .zip(self.judge.run.as_ref())
             .and_then(|(step, run)| run.effect(EffectKey::Send(step, id)));
         let judge = &mut self.judge;
+        if let Some(step) = step {
+            judge.passes_its_gate(step, "a message");
+        }
         judge.expect(Promise::IntentFirst, same, || {
             format!("message {id} is sent otherwise than the log says")
         });

@@ -148,8 +148,10 @@ impl Judge {
             } => self.answered(*step, *message, answer, sessions),
             Event::ReportAccepted { step, report } => self.accepted(*step, report, sessions),
             Event::GateClosed { account, wall, .. } | Event::GateDated { account, wall, .. } => {
-                self.walls.insert(account.clone(), wall.until);
+                self.gate_closed(account, wall, fact.at);
             }
+            Event::GateProbed { account, step } => self.gate_probed(account, *step, fact.at),
+            Event::GateOpened { account, by, .. } => self.gate_opened(account, *by, fact.at),
             Event::WaitStarted {
                 step,
                 cause,
@@ -381,9 +383,7 @@ impl Judge {
             WaitCause::Capacity => {
                 waited > Duration::ZERO && waited <= policy.backoff_first.max(asked.unwrap_or_default())
             }
-            WaitCause::Quota | WaitCause::SignIn => {
-                self.walls.get(run.definition().account(&run.agent(step).model)) == Some(&until)
-            }
+            WaitCause::Quota | WaitCause::SignIn => self.closed_until(step) == Some(until),
         };
         self.expect(Promise::Waits, right, || {
             format!(

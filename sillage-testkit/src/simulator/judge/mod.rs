@@ -4,6 +4,7 @@ mod book;
 mod calls;
 mod ending;
 mod facts;
+mod gates;
 mod groups;
 mod hands;
 mod limits;
@@ -20,9 +21,9 @@ use sillage_core::ports::runtime::SessionRequest;
 use sillage_core::ports::store::RunSummary;
 use sillage_core::run::{Budget, BudgetKind, MessagePurpose, Run, RunEnd};
 use sillage_core::task::AgentDefinition;
-use sillage_core::time::Timestamp;
 
 use book::{MessageBook, SessionBook, StepBook};
+use gates::GateBook;
 
 macro_rules! promises {
     ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
@@ -79,6 +80,8 @@ promises! {
     Returns "returns",
     /// Waits are as long as they must be.
     Waits "waits",
+    /// A provider account is left alone until the date that the provider named, but for one that tries when it is due.
+    Gates "gates",
     /// After a stop nothing new begins.
     StopWins "stop-wins",
     /// A step is complete only by a right report of its own session, and totals are what their parts are.
@@ -149,8 +152,7 @@ pub(crate) struct Judge {
     merging: Option<StepIndex>,
     /// Permission requests that nobody was told of yet.
     asked: Vec<Seq>,
-    /// Until when each provider account is closed, as last told.
-    walls: BTreeMap<String, Timestamp>,
+    gates: BTreeMap<String, GateBook>,
     found: Option<Violation>,
 }
 
