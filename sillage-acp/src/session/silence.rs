@@ -11,12 +11,15 @@ const LOOKS: u32 = 10;
 /// waits computes a little too.
 const BUSY_SHARE: u32 = 1000;
 
+/// How late a look may be, at most, before it says less of the agent than of this process, which was stopped meanwhile.
+const LATE: Duration = Duration::from_secs(1);
+
 /// The silence of one turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Silence {
     /// When the last frame came, or the turn began.
     heard: Instant,
-    /// When children were last seen to be busy.
+    /// When children were last seen to be busy, or as if they had been where it cannot be told yet.
     busy: Instant,
     /// The last look: when, and how much the children had computed.
     look: Option<(Instant, Duration)>,
@@ -44,7 +47,8 @@ impl Silence {
     }
 
     /// Takes notice of how much the children have `computed` by `now`; says for how long nothing was heard, once that
-    /// is too long. None computed where it cannot be known: no child counts as busy then.
+    /// is too long. None computed where it cannot be known: no child counts as busy then. A look that is late decides
+    /// nothing: what the agent said meanwhile may not have been read yet, and is before the next one.
     pub(super) fn look(
         &mut self,
         now: Instant,
@@ -52,6 +56,7 @@ impl Silence {
         bound: Duration,
     ) -> Option<Duration> {
         let computed = computed.unwrap_or_default();
+        let late = now.saturating_duration_since(self.next_look(bound)) >= LATE.min(bound / LOOKS);
         if let Some((at, before)) = self.look {
             // Less than before is a child that ended.
             let change = computed.abs_diff(before);
@@ -60,7 +65,12 @@ impl Silence {
             }
         }
         self.look = Some((now, computed));
-        (now >= self.heard.max(self.busy) + bound).then(|| now - self.heard)
+        let too_long = now >= self.heard.max(self.busy) + bound;
+        if too_long && late {
+            self.busy = now.checked_sub(bound - bound / LOOKS).unwrap_or(now);
+            return None;
+        }
+        too_long.then(|| now - self.heard)
     }
 }
 
@@ -113,12 +123,32 @@ mod tests {
     }
 
     #[test]
+    fn h2_r11_a_look_after_a_pause_of_our_own_leaves_time_to_hear_what_was_said_meanwhile() {
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut silence = Silence::from(start);
+        assert_eq!(silence.look(at(180), None, BOUND), None);
+        // Stopped for two hours; what was said in them is read before the next look.
+        assert_eq!(silence.look(at(7200), None, BOUND), None);
+        assert_eq!(silence.next_look(BOUND), at(7200 + 180));
+        let mut spoke = silence;
+        spoke.broken(at(7201));
+        assert_eq!(ends(spoke, start, |_| None), 7201 + 1800);
+        // Nothing was.
+        assert_eq!(
+            silence.look(at(7380), None, BOUND),
+            Some(Duration::from_secs(7380))
+        );
+    }
+
+    #[test]
     fn r11_the_words_count_from_the_last_frame_and_not_from_the_busy_child() {
         let start = Instant::now();
         let mut silence = Silence::from(start);
         let at = |second| start + Duration::from_secs(second);
         assert_eq!(silence.look(at(180), Some(Duration::ZERO), BOUND), None);
         assert_eq!(silence.look(at(1800), Some(Duration::from_secs(60)), BOUND), None);
+        assert_eq!(silence.look(at(3420), Some(Duration::from_secs(60)), BOUND), None);
         let told = silence.look(at(3600), Some(Duration::from_secs(60)), BOUND);
         assert_eq!(told, Some(Duration::from_secs(3600)));
     }

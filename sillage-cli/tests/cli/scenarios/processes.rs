@@ -174,6 +174,32 @@ fn r11_an_agent_that_is_silent_for_too_long_is_cancelled_and_waits_to_be_asked_a
 }
 
 #[test]
+fn r11_an_agent_that_was_silent_is_asked_again_in_its_session_once_the_wait_is_over() {
+    let stage = Stage::without_repository(
+        "prompts:\n  - match: Alpha\n    steps: [say: I begin., silent: until_cancelled]\n  - match: interrupted\n    steps: [report: { summary: Done. }]\n",
+    );
+    stage.limit("silentAfter", "1s");
+    stage.setting("waits", "first", "1s");
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    stage.run().expect(0);
+    assert_eq!(stage.prompts("Alpha").len(), 1, "its mission is not told twice");
+    assert_eq!(stage.prompts("interrupted").len(), 1);
+    let log = stage.log();
+    assert_eq!(log.count(|event| matches!(event, Event::WaitStarted { .. })), 1);
+    assert_eq!(log.count(|event| matches!(event, Event::WaitEnded { .. })), 1);
+    assert_eq!(
+        log.count(|event| matches!(event, Event::SessionPlanned { .. })),
+        1
+    );
+    let step = log.step("alpha");
+    let second = Duration::from_secs(1);
+    // R10: the silence was work, the wait was not.
+    assert!(step.worked(log.run.updated()) >= second);
+    assert!(step.waited(log.run.updated()) >= second);
+    stage.assert_no_process();
+}
+
+#[test]
 fn r11_a_silent_agent_that_does_not_obey_is_ended_and_its_step_still_waits() {
     let stage = Stage::without_repository(
         "on_cancel: ignore\nprompts:\n  - match: Alpha\n    steps: [touch: \"{{script_dir}}/at_work\", silent: for_ever]\n",

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -104,6 +104,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Begins a command.
+    pub(crate) fn of(mut command: Command) -> Running {
+        Running {
+            child: Some(command.spawn().expect("the program starts")),
+            said: Vec::new(),
+            rest: None,
+        }
+    }
+
     fn child(&mut self) -> &mut Child {
         self.child.as_mut().expect("not waited for yet")
     }
@@ -242,9 +251,14 @@ impl Stage {
 
     /// Sets a limit of the settings.
     pub(crate) fn limit(&self, name: &str, value: &str) {
+        self.setting("limits", name, value);
+    }
+
+    /// Sets something in a group of the settings.
+    pub(crate) fn setting(&self, group: &str, name: &str, value: &str) {
         let mut settings: Value =
             serde_json::from_str(&self.sandbox.read("config.yaml")).expect("the settings are JSON");
-        settings["limits"][name] = value.into();
+        settings[group][name] = value.into();
         self.write("config.yaml", settings.to_string());
     }
 
@@ -376,11 +390,24 @@ impl Stage {
 
     /// Begins a command.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        Running {
-            child: Some(self.command(arguments).spawn().expect("the program starts")),
-            said: Vec::new(),
-            rest: None,
-        }
+        Running::of(self.command(arguments))
+    }
+
+    /// A command of the program's that another program, which these words are, turns into; it has the same number.
+    pub(crate) fn by_way_of(&self, words: &[&str], arguments: &[&str]) -> Command {
+        let inner = self.command(arguments);
+        let mut outer = Command::new(words[0]);
+        outer
+            .args(&words[1..])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .current_dir(self.path("work"))
+            .env_clear()
+            .envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        outer
     }
 
     /// Runs the task to its end.
