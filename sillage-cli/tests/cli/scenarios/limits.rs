@@ -1,6 +1,6 @@
 //! Limits of providers, as agents pass them on.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use sillage::core::limit_text;
@@ -55,6 +55,14 @@ fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
             "nothing is sent meanwhile: {text}"
         );
     }
+    // An epoch, whole and not doubted: it is less than seven days away.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let epoch = i64::try_from(now.as_secs()).expect("a time of our days") + 3 * 24 * 3600;
+    let text = format!("Claude AI usage limit reached|{epoch}");
+    let stage = self::stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
+    let (_, until) = quota_wait(&stage);
+    assert_eq!(until, Timestamp(epoch * 1000));
+    assert_eq!(stage.prompts("Alpha").len(), 1, "nothing is sent meanwhile");
     // A date over seven days away is doubted: one agent tries every day (R8).
     let stage =
         self::stage("[error: { code: -32603, message: \"Claude AI usage limit reached|4102444800\" }]");
