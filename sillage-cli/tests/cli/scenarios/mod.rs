@@ -12,6 +12,7 @@ mod git;
 mod groups;
 mod limits;
 mod live;
+mod newer;
 mod pauses;
 mod permissions;
 mod plans;

@@ -57,7 +57,17 @@ fn an_event_of_tomorrow_is_refused_by_name_and_never_skipped() {
     let unknown =
         rmp_serde::to_vec_named(&serde_json::json!({ "seq": 1, "at": 0, "event": "step_danced" })).unwrap();
     let error = decode(&[&[1], unknown.as_slice()].concat()).unwrap_err();
-    assert!(error.to_string().contains("step_danced"), "{error}");
+    assert!(
+        matches!(&error, CodecError::Unknown(word) if word == "step_danced"),
+        "{error:?}"
+    );
+    let words = error.to_string();
+    assert!(
+        words.contains("step_danced") && words.contains("newer"),
+        "{words}"
+    );
+    let damaged = decode(&[1, 0xc1]).unwrap_err();
+    assert!(matches!(damaged, CodecError::Unreadable(_)), "{damaged:?}");
     assert!(matches!(decode(&[]), Err(CodecError::Empty)));
 }
 
