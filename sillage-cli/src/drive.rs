@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Kind, with_causes};
 use crate::output::Output;
 use crate::progress::{self, Answers};
+use crate::signals::{Signals, Told};
 
 /// Runs a command that waits for things.
 ///
@@ -39,8 +40,8 @@ struct Outcome<'a> {
     commit: Option<&'a str>,
 }
 
-/// Shows the run until it is over; the exit code is the run's. A first interrupt asks it to stop, a second forces it.
-/// Meanwhile others may ask about it, and stop it, by the control socket. `known` is the run as it was before this
+/// Shows the run until it is over; the exit code is the run's. A first interrupt asks it to stop, a second forces it; a
+/// terminal that is closed asks it to stop, however often and in whichever way that shows. Meanwhile others may ask about it, and stop it, by the control socket. `known` is the run as it was before this
 /// process took it up; none: it was just launched.
 ///
 /// # Errors
@@ -60,22 +61,30 @@ pub(crate) async fn to_its_end(
         Some(handle.clone()),
         from,
     );
+    let mut stops = Stops {
+        handle: &handle,
+        asked: false,
+    };
     let shown = {
         let answers = Answers::Here(handle.clone());
         let mut showing = std::pin::pin!(progress::show(known, items, Vec::new(), &answers, output));
         loop {
             tokio::select! {
                 shown = &mut showing => break shown,
-                // The run may have ended meanwhile, which is what was wanted. It tells that it stops.
-                () = signals.next() => drop(handle.stop()),
+                told = signals.next() => stops.on(told),
             }
         }
     };
     if shown.is_err() {
         // Nobody can see it any more.
-        drop(handle.stop());
+        stops.once();
     }
-    let ended = handle.wait().await;
+    let ended = loop {
+        tokio::select! {
+            ended = handle.wait() => break ended,
+            told = signals.next() => stops.on(told),
+        }
+    };
     if let Some(control) = control {
         control.close().await;
     }
@@ -88,6 +97,31 @@ pub(crate) async fn to_its_end(
             outcome(&run, output)
         }
         None => Err(Failure::new(Kind::Defect, "the run ended without having begun")),
+    }
+}
+
+/// What signals make of a run. It may have ended meanwhile, which is what was wanted; it tells that it stops.
+struct Stops<'h> {
+    handle: &'h RunHandle,
+    asked: bool,
+}
+
+impl Stops<'_> {
+    fn on(&mut self, told: Told) {
+        match told {
+            Told::ToEnd => {
+                self.asked = true;
+                drop(self.handle.stop());
+            }
+            Told::ThatNobodySees => self.once(),
+        }
+    }
+
+    /// Asks it to stop, and never forces it.
+    fn once(&mut self) {
+        if !std::mem::replace(&mut self.asked, true) {
+            drop(self.handle.stop());
+        }
     }
 }
 
@@ -127,49 +161,6 @@ impl From<RunEnd> for Exit {
             RunEnd::Blocked => Exit::Blocked,
             RunEnd::Failed => Exit::Failed,
             RunEnd::Stopped => Exit::Interrupted,
-        }
-    }
-}
-
-/// Interrupts and requests to end.
-pub(crate) struct Signals {
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    pub(crate) fn listen() -> Result<Signals, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::new(Kind::Io, format_args!("cannot listen to signals: {error}")))
-        };
-        Ok(Signals {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) fn listen() -> Result<Signals, Failure> {
-        Ok(Signals {})
-    }
-
-    #[cfg(unix)]
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
         }
     }
 }

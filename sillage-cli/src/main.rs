@@ -13,6 +13,7 @@ mod output;
 mod places;
 mod progress;
 mod reading;
+mod signals;
 mod terminal;
 
 use std::io::Write as _;

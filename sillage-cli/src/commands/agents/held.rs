@@ -88,6 +88,7 @@ mod here {
 
     use super::{Exit, Failure, Global, Kind, Place, Standing, Times};
     use crate::failure::with_causes;
+    use crate::signals::Signals;
     use crate::{adapters, drive};
 
     /// How long the process stays once nothing runs.
@@ -255,8 +256,11 @@ mod here {
             let _ = writeln!(stdout, "{words}").and_then(|()| stdout.flush());
         };
         drive::block_on(async {
-            let mut signals = drive::Signals::listen()?;
-            match host(options, || say(READY), signals.next()).await {
+            let mut signals = Signals::listen()?;
+            let told = async {
+                signals.next().await;
+            };
+            match host(options, || say(READY), told).await {
                 // Whoever holds them already is asked instead.
                 Ok(()) => Ok(Exit::Complete),
                 Err(sillage::agents::HostError::Held { .. }) => {

@@ -22,6 +22,7 @@ mod relaunch;
 mod reports;
 mod repositories;
 mod resume;
+mod signals;
 mod stage;
 mod strays;
 mod worktrees;
