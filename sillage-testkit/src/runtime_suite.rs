@@ -26,10 +26,14 @@ use sillage_core::ports::runtime::{
 };
 use uuid::Uuid;
 
+mod accounts;
+mod closing;
 mod finding;
 mod permission;
 mod scripted;
 
+pub use accounts::accounts_are_told_without_being_tried;
+pub use closing::{closing_outlasts_a_search_on_its_way, closing_outlasts_an_opening_on_its_way};
 pub use finding::{finding_after_a_restart_asks_nothing_twice, finding_tells_what_became_of_a_message};
 pub use permission::{
     cancelling_answers_open_permissions, permission_is_answered_by_a_person,
@@ -49,10 +53,13 @@ macro_rules! runtime_suite {
             a_model_that_nobody_offers_is_permanent
             a_second_message_waits_for_the_first
             a_session_opens_once
+            accounts_are_told_without_being_tried
             an_agent_that_dies_ends_its_message
             cancelling_answers_open_permissions
             cancelling_ends_the_message_and_keeps_the_session
             closing_leaves_nothing
+            closing_outlasts_a_search_on_its_way
+            closing_outlasts_an_opening_on_its_way
             another_request_under_the_same_identifier_is_a_conflict
             events_are_read_from_any_number
             failures_have_their_class

@@ -7,7 +7,8 @@ use sillage_core::folders::Folders;
 use sillage_core::id::ClientSessionId;
 use sillage_core::ports::AgentRuntime;
 use sillage_core::ports::runtime::{
-    Answer, ModelOffer, PermissionPolicy, RuntimeError, SessionEventKind, SessionRequest, StopReason, Usage,
+    AccountState, Answer, ModelOffer, PermissionPolicy, RuntimeError, SessionEventKind, SessionRequest,
+    StopReason, Usage,
 };
 use uuid::Uuid;
 
@@ -40,7 +41,12 @@ impl ScriptedStage {
             account: "scripted".to_owned(),
         };
         Self {
-            runtime: runtime.offering(vec![offer]),
+            runtime: runtime
+                .offering(vec![offer])
+                .knowing_accounts(|account| match account {
+                    "scripted" => AccountState::Available,
+                    _ => AccountState::Unknown,
+                }),
             asked,
         }
     }
