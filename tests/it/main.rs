@@ -9,6 +9,7 @@
 mod boundary;
 mod broken;
 mod budgets;
+mod corpus;
 mod engine;
 mod syncs;
 mod waits;

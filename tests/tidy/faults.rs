@@ -9,11 +9,12 @@ const TABLE: &str = "docs/faults.md";
 /// The cases that block a release, by group.
 const MUST_BE_HELD: &[(char, &[u32])] = &[
     ('A', &[1, 2, 3, 4, 5, 10]),
-    ('B', &[1, 2, 3, 4, 5, 6, 12]),
+    ('B', &[1, 2, 3, 4, 5, 6, 7, 12]),
     ('C', &[1, 2, 4, 5, 6, 7, 8, 9, 14]),
     ('E', &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]),
     ('F', &[1, 2, 3, 6, 7, 8, 9]),
     ('G', &[1, 2, 3, 4, 5]),
+    ('H', &[1, 2]),
 ];
 
 /// A line of the table: a case and what holds it.

@@ -22,6 +22,7 @@ mod relaunch;
 mod reports;
 mod repositories;
 mod resume;
+mod scarce;
 mod signals;
 mod stage;
 mod strays;
