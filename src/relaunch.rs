@@ -73,13 +73,16 @@ pub async fn prepare_relaunch(
         now.base.clone_from(&before.base);
         for taken in &relaunch.taken {
             let Some(work) = &taken.work else { continue };
-            let there = workspace.diff(&now.root, &now.base, &work.committed.tip).await;
-            there.map_err(|why| RelaunchError::CommitLost {
-                agent: definition.task.agents[taken.step.position()].id.clone(),
-                commit: work.committed.tip.clone(),
-                branch: work.branch.clone(),
-                why: why.to_string(),
-            })?;
+            let parts = work.parts.iter().flat_map(|part| [&part.onto, &part.tip]);
+            for commit in parts.chain([&work.committed.tip]) {
+                let there = workspace.diff(&now.root, &now.base, commit).await;
+                there.map_err(|why| RelaunchError::CommitLost {
+                    agent: definition.task.agents[taken.step.position()].id.clone(),
+                    commit: commit.clone(),
+                    branch: work.branch.clone(),
+                    why: why.to_string(),
+                })?;
+            }
         }
     }
     definition.relaunch_of = Some(RelaunchOf {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sillage_core::ports::Workspace;
 use sillage_core::ports::workspace::{
-    DiffStat, Hold, MergeOutcome, MergeWanted, Removal, WorkspaceError, Worktree, WorktreeWanted,
+    DiffStat, Hold, MergeOutcome, MergeWanted, MergedPart, Removal, WorkspaceError, Worktree, WorktreeWanted,
 };
 
 mod conflicts;
@@ -49,6 +49,7 @@ macro_rules! workspace_suite {
             commit_takes_what_is_left_once,
             commit_in_a_lost_worktree_commits_nothing,
             merge_makes_the_branch_and_repeats_nothing,
+            merge_of_parts_leaves_out_what_they_stand_on,
             merge_of_a_changed_line_on_both_sides_is_a_conflict,
             restart_keeps_everything_first,
             restart_makes_a_lost_worktree_anew,
@@ -107,6 +108,7 @@ fn merge_of(worktree: &Worktree, commit: &str) -> MergeWanted {
         into: "sillage/run-1".to_owned(),
         base: worktree.base.clone(),
         commit: commit.to_owned(),
+        parts: Vec::new(),
         message: "Merge the work of an agent".to_owned(),
     }
 }
@@ -247,6 +249,49 @@ pub async fn merge_makes_the_branch_and_repeats_nothing(scene: &impl Scene) -> C
     let base = scene.workspace().merge(&merge_of(&a, &a.base)).await?;
     assert_eq!(base, MergeOutcome::Merged(tip), "the base is there already");
     Ok(())
+}
+
+/// R13: of a commit that stands on another's work, only what was merged for it is taken.
+pub async fn merge_of_parts_leaves_out_what_they_stand_on(scene: &impl Scene) -> Checked {
+    let a = lease(scene, "a").await?;
+    scene.write(&a.path, "a", "a\n");
+    let one = scene.workspace().commit(&a, "Add a").await?.tip;
+    let first = tip_of(scene.workspace().merge(&merge_of(&a, &one)).await?);
+    let on_top = WorktreeWanted {
+        base: first.clone(),
+        ..wish(scene, "b").await?
+    };
+    let b = scene.workspace().lease(&on_top).await?;
+    scene.write(&b.path, "b", "b\n");
+    let two = scene.workspace().commit(&b, "Add b").await?.tip;
+    let second = tip_of(scene.workspace().merge(&merge_of(&b, &two)).await?);
+    let elsewhere = MergeWanted {
+        into: "sillage/run-2".to_owned(),
+        base: a.base.clone(),
+        parts: vec![MergedPart {
+            onto: first,
+            tip: second,
+        }],
+        ..merge_of(&b, &two)
+    };
+    let merged = scene.workspace().merge(&elsewhere).await?;
+    assert_eq!(
+        scene.workspace().merge(&elsewhere).await?,
+        merged,
+        "it is there already"
+    );
+    let merged = tip_of(merged);
+    assert_eq!(scene.content(&merged, "b").as_deref(), Some("b\n"));
+    assert_eq!(scene.content(&merged, "a"), None, "that is another's work");
+    Ok(())
+}
+
+fn tip_of(outcome: MergeOutcome) -> String {
+    assert!(matches!(outcome, MergeOutcome::Merged(_)), "{outcome:?}");
+    match outcome {
+        MergeOutcome::Merged(tip) => tip,
+        MergeOutcome::Conflict(_) => String::new(),
+    }
 }
 
 /// G7: two agents change the same line.

@@ -1,6 +1,6 @@
 //! Merging into the integration branch: commits and trees only, no working tree is touched.
 
-use sillage_core::ports::workspace::{MergeOutcome, MergeWanted, WorkspaceError};
+use sillage_core::ports::workspace::{MergeOutcome, MergeWanted, MergedPart, WorkspaceError};
 
 use crate::git::{failed, names};
 use crate::repository::{Repo, unsupported};
@@ -32,7 +32,11 @@ impl Repo<'_> {
                 self.move_ref(&into, base, None).await?;
                 continue;
             };
-            let tree = match self.merged_tree(&tip, commit).await? {
+            let merged = match &wish.parts[..] {
+                [] => self.merged_tree(&tip, commit).await?,
+                parts => self.tree_of_parts(&tip, parts).await?,
+            };
+            let tree = match merged {
                 Ok(tree) => tree,
                 Err(files) => return Ok(MergeOutcome::Conflict(files)),
             };
@@ -59,6 +63,37 @@ impl Repo<'_> {
                 Err(unsupported(&entry.path, why))
             }
         }
+    }
+
+    /// The tree of `ours` with what each of the parts changed, or the files in conflict.
+    async fn tree_of_parts(
+        &self,
+        ours: &str,
+        parts: &[MergedPart],
+    ) -> Result<Result<String, Vec<String>>, WorkspaceError> {
+        let mut tree = self.tree_of(ours).await?;
+        for part in parts {
+            let (onto, tip) = (names::full_hash(&part.onto)?, names::full_hash(&part.tip)?);
+            self.require(onto).await?;
+            self.require(tip).await?;
+            // Two commits on the part's own start, which no history holds: git merges from where they part. It can be
+            // told that start in words from 2.40 on only.
+            let ours = self.make_commit(&tree, &[onto], "part of a merge\n").await?;
+            let changed = self.tree_of(tip).await?;
+            let theirs = self.make_commit(&changed, &[onto], "part of a merge\n").await?;
+            match self.merged_tree(&ours, &theirs).await? {
+                Ok(merged) => tree = merged,
+                Err(files) => return Ok(Err(files)),
+            }
+        }
+        Ok(Ok(tree))
+    }
+
+    async fn tree_of(&self, commit: &str) -> Result<String, WorkspaceError> {
+        let call = self.objects("rev-parse --verify").await?;
+        call.args(["--end-of-options", &format!("{commit}^{{tree}}")])
+            .text()
+            .await
     }
 
     /// The tree of a merge, or the files in conflict.

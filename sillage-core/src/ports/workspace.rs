@@ -37,7 +37,8 @@ pub trait Workspace: Send + Sync {
     async fn commit(&self, worktree: &Worktree, message: &str) -> Result<Committed, WorkspaceError>;
 
     /// Merges a commit into the integration branch, making the branch at `base` when it does not exist, moving it by
-    /// compare-and-swap. Does nothing when the branch contains the commit already.
+    /// compare-and-swap. Does nothing when the branch contains the commit already. Where `parts` are named, they are
+    /// what is merged, one after the other, and not all that the commit stands on.
     ///
     /// # Errors
     /// [`WorkspaceError::Git`] and the others by cause. A conflict is an answer, not an error.
@@ -236,8 +237,20 @@ pub struct MergeWanted {
     pub base: String,
     /// The commit to merge: full hash.
     pub commit: String,
+    /// What of the commit is merged; empty: all that it stands on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<MergedPart>,
     /// The merge commit's message.
     pub message: String,
+}
+
+/// What a merge changed: an integration branch from one tip to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MergedPart {
+    /// The tip before it: full hash.
+    pub onto: String,
+    /// The tip that it made: full hash.
+    pub tip: String,
 }
 
 /// How a merge went.

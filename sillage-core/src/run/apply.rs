@@ -325,10 +325,7 @@ impl Run {
                 self.merging = Some(*step);
                 self.pass_to(*step, Phase::Merging(end), at);
             }
-            Event::Merged { step, tip } => {
-                self.step_mut(*step).work_mut().merged = true;
-                self.tip = Some(tip.clone());
-            }
+            Event::Merged { step, tip } => self.merged(*step, tip),
             Event::MergeConflicted { step, files } => {
                 self.step_mut(*step).work_mut().conflicts.clone_from(files);
             }
@@ -393,6 +390,7 @@ impl Run {
             .as_ref()
             .is_some_and(|before| before.tip == work.tip);
         known.committed = Some(work.clone());
+        known.parts.clear();
         if let Phase::Committing(end @ (StepEnd::Complete | StepEnd::Partial)) =
             &self.steps[step.position()].phase
             && work.commits > 0

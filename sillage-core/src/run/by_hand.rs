@@ -207,6 +207,7 @@ impl Run {
         work.planned = Some((taken.branch.clone(), String::new()));
         work.committed = Some(taken.committed.clone());
         work.conflicts.clone_from(&taken.conflicts);
+        work.parts.clone_from(&taken.parts);
         if taken.is_to_be_merged() && self.definition.repository.is_some() {
             self.merge_queue.push_back(step);
             self.enter(step, Phase::MergeQueued(end.clone()), at);

@@ -9,7 +9,9 @@
 use super::Run;
 use super::event::StepEnd;
 use super::step::{Conflict, Next, Phase};
+use super::work::MergeDone;
 use crate::id::StepIndex;
+use crate::ports::workspace::MergedPart;
 use crate::time::Timestamp;
 
 /// Times that a conflict goes to its agent before the step is `partial` (R17).
@@ -38,6 +40,25 @@ impl Run {
             | Phase::MergeQueued(_)
             | Phase::Ended(_) => Err("nothing of the step is being merged".to_owned()),
         }
+    }
+
+    /// The integration branch holds the step's work. One that held it before was not changed.
+    pub(super) fn merged(&mut self, step: StepIndex, tip: &str) {
+        let repository = self.definition.repository.as_ref();
+        let before = self.tip.take().or_else(|| repository.map(|one| one.base.clone()));
+        let work = self.step_mut(step).work_mut();
+        work.merged = true;
+        if let (Some(onto), Some(committed)) = (before, work.committed.clone())
+            && onto != tip
+        {
+            let tip = tip.to_owned();
+            self.merges.push(MergeDone {
+                step,
+                part: MergedPart { onto, tip },
+                work: committed,
+            });
+        }
+        self.tip = Some(tip.to_owned());
     }
 
     pub(super) fn conflict_returned(&mut self, step: StepIndex, at: Timestamp) -> Result<(), String> {

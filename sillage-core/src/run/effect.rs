@@ -280,6 +280,7 @@ impl Run {
             into: self.definition.integration_branch(),
             base: repository.base.clone(),
             commit: work.committed.as_ref()?.tip.clone(),
+            parts: work.parts.clone(),
             message: format!(
                 "Merge {} of run {}\n\n{}",
                 self.step_name(step),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ends::StepEnd;
 use super::step::{Phase, Step};
 use crate::id::{RunId, StepIndex};
-use crate::ports::workspace::Committed;
+use crate::ports::workspace::{Committed, MergedPart};
 use crate::time::Timestamp;
 
 /// What people asked of a step, and what came before that.
@@ -69,6 +69,10 @@ pub struct TakenWork {
     /// The files by which they conflicted there and were not merged; none: they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// What of them is taken, merge by merge; empty: all that they stand on. Named where they may stand on the work of
+    /// a step that runs again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<MergedPart>,
 }
 
 impl TakenWork {

@@ -102,6 +102,8 @@ pub struct Run {
     updated: Timestamp,
     /// The integration branch's tip, once something was merged.
     tip: Option<String>,
+    /// The merges that changed the integration branch, in their order.
+    merges: Vec<work::MergeDone>,
     merge_queue: VecDeque<StepIndex>,
     merging: Option<StepIndex>,
     /// Sessions being closed, with their steps.
@@ -219,6 +221,7 @@ impl Run {
             last: Seq::FIRST,
             updated: at,
             tip: None,
+            merges: Vec::new(),
             merge_queue: VecDeque::new(),
             merging: None,
             closing: HashMap::new(),

@@ -11,6 +11,7 @@ use super::by_hand::Taken;
 use super::ends::StepEnd;
 use super::event::TakenWork;
 use super::step::Step;
+use super::work::MergeDone;
 use super::{Run, RunRepository};
 use crate::changes::{self, Changes};
 use crate::fault::nearest;
@@ -234,7 +235,7 @@ fn in_the_way(earlier: &Run, old: &Side<'_>, new: &Side<'_>, from: u32) -> Vec<I
 fn choose(earlier: &Run, old: &Side<'_>, new: &Side<'_>, from: u32) -> Vec<Taken> {
     let after: HashSet<u32> = new.graph.descendants(from).into_iter().chain([from]).collect();
     let above: HashSet<u32> = new.graph.ancestors(from).into_iter().collect();
-    let mut taken = Vec::new();
+    let mut taken: Vec<StepIndex> = Vec::new();
     let mut is_taken: HashSet<u32> = HashSet::new();
     for &node in new.graph.order() {
         let Some(&was) = old.by_id.get(new.agent(node).id.as_str()) else {
@@ -254,18 +255,48 @@ fn choose(earlier: &Run, old: &Side<'_>, new: &Side<'_>, from: u32) -> Vec<Taken
             continue;
         }
         let step = &earlier.steps()[was as usize];
-        let (Some(report), Some(end), true) = (&step.report, step.end(), step.succeeded()) else {
-            continue;
-        };
-        is_taken.insert(node);
-        taken.push(Taken {
-            step: StepIndex(node),
-            end: end_of(end, step),
-            report: Arc::clone(report),
-            work: work_of(step).map(|work| with_its_groups(earlier, StepIndex(was), work)),
-        });
+        if step.succeeded() && step.report.is_some() {
+            is_taken.insert(node);
+            taken.push(StepIndex(was));
+        }
     }
-    taken
+    let in_parts = stand_on_others(earlier, &taken);
+    if in_parts {
+        // As they were merged: what was done again stands on what was there before.
+        taken.sort_by_key(|step| merges_of(earlier, *step).map(|(at, _)| at).max());
+    }
+    let taken = taken.into_iter().filter_map(|was| {
+        let step = &earlier.steps()[was.position()];
+        let node = new.by_id.get(old.agent(was.0).id.as_str())?;
+        Some(Taken {
+            step: StepIndex(*node),
+            end: end_of(step.end()?, step),
+            report: Arc::clone(step.report.as_ref()?),
+            work: work_of(step).map(|work| all_of_its_work(earlier, was, work, in_parts)),
+        })
+    });
+    taken.collect()
+}
+
+/// The merges of a step's work and of its sub-agents', those of earlier tries and plans included, each with its place
+/// among the run's.
+fn merges_of(earlier: &Run, step: StepIndex) -> impl Iterator<Item = (usize, &MergeDone)> {
+    let its = move |of: StepIndex| of == step || earlier.coordinator_of(of) == Some(step);
+    earlier
+        .merges
+        .iter()
+        .enumerate()
+        .filter(move |(_, one)| its(one.step))
+}
+
+/// Whether work that is taken may stand on that of a step that is not: one that was merged before it. What was done
+/// again stands on all that was there, also on what followed it the first time. Then no commit can be taken with all
+/// that is beneath it, and what each merge changed is taken instead.
+fn stand_on_others(earlier: &Run, taken: &[StepIndex]) -> bool {
+    let is_taken = |step: StepIndex| taken.contains(&earlier.coordinator_of(step).unwrap_or(step));
+    let last = earlier.merges.iter().rposition(|one| is_taken(one.step));
+    let before = &earlier.merges[..last.unwrap_or(0)];
+    before.iter().any(|one| !is_taken(one.step))
 }
 
 /// A step whose work could not be merged stays partial.
@@ -287,44 +318,41 @@ fn work_of(step: &Step) -> Option<TakenWork> {
             true => Vec::new(),
             false => work.conflicts.clone(),
         },
+        parts: Vec::new(),
     })
 }
 
-/// A coordinator's work is its group's too (W22). What its sub-agents did is beneath its own commits, in the commit that
-/// its worktree was put to for the group's report; where it made none, or they were not merged, that commit is taken.
-fn with_its_groups(earlier: &Run, step: StepIndex, own: TakenWork) -> TakenWork {
+/// All that was merged for a step: a coordinator's work is its group's too (W22), and a try that had nothing to add to
+/// the one before rests on that. What its sub-agents and earlier tries did is beneath its own commits; where it made
+/// none, or they were not merged, the last merge is taken.
+fn all_of_its_work(earlier: &Run, step: StepIndex, own: TakenWork, in_parts: bool) -> TakenWork {
+    let merges: Vec<&MergeDone> = merges_of(earlier, step).map(|(_, one)| one).collect();
+    let parts = match in_parts {
+        true => merges.iter().map(|one| one.part.clone()).collect(),
+        false => Vec::new(),
+    };
     if own.is_to_be_merged() {
-        return own;
+        return TakenWork { parts, ..own };
     }
-    let Some(base) = earlier.steps()[step.position()]
-        .worktree()
-        .map(|w| w.base.clone())
-    else {
+    let Some(last) = merges.last() else {
         return own;
     };
-    let subs = earlier.sub_agents_of(step);
-    let merged = subs
-        .filter_map(|sub| earlier.steps()[sub.position()].work())
-        .filter(|work| work.merged)
-        .filter_map(|work| work.committed.as_ref());
     let mut all = Committed {
-        tip: base,
+        tip: last.part.tip.clone(),
         commits: 0,
         diff: DiffStat::default(),
     };
-    for one in merged {
-        all.commits = all.commits.saturating_add(one.commits);
-        all.diff.files = all.diff.files.saturating_add(one.diff.files);
-        all.diff.insertions = all.diff.insertions.saturating_add(one.diff.insertions);
-        all.diff.deletions = all.diff.deletions.saturating_add(one.diff.deletions);
+    for MergeDone { work, .. } in &merges {
+        all.commits = all.commits.saturating_add(work.commits);
+        all.diff.files = all.diff.files.saturating_add(work.diff.files);
+        all.diff.insertions = all.diff.insertions.saturating_add(work.diff.insertions);
+        all.diff.deletions = all.diff.deletions.saturating_add(work.diff.deletions);
     }
-    match all.commits {
-        0 => own,
-        _ => TakenWork {
-            committed: all,
-            conflicts: Vec::new(),
-            ..own
-        },
+    TakenWork {
+        committed: all,
+        conflicts: Vec::new(),
+        parts,
+        ..own
     }
 }
 
@@ -489,6 +517,51 @@ mod tests {
             .find(|taken| taken.step == StepIndex(0))
             .unwrap();
         assert_eq!(work.work.as_ref().unwrap().committed.tip, "commit-of-a");
+    }
+
+    #[test]
+    fn r13_after_a_retry_the_newest_work_is_taken_and_none_of_what_runs_again() {
+        for writes in [true, false] {
+            let mut world = World::new(chain());
+            let run = world.run_to_end();
+            assert_eq!(run.end(), Some(RunEnd::Complete));
+            if !writes {
+                // The second time it finds its work there.
+                world.writes_nothing.push("a");
+            }
+            let mut run = run;
+            world.input(&mut run, Input::Command(Command::Redo { step: StepIndex(0) }));
+            let run = world.go_on(run);
+            assert_eq!(run.end(), Some(RunEnd::Complete));
+            let same = Task::clone(&run.definition().task);
+            let relaunch = relaunched(&run, &same, "b").unwrap();
+            // What a did the second time stands on what b did the first time.
+            let [a, e] = &relaunch.taken[..] else {
+                panic!("{:?}", relaunch.taken);
+            };
+            assert_eq!((a.step, e.step), (StepIndex(0), StepIndex(4)));
+            let work = a.work.as_ref().unwrap();
+            assert!(work.is_to_be_merged());
+            let tries = if writes { 2 } else { 1 };
+            assert_eq!(work.parts.len(), tries);
+            assert_eq!(work.parts[0].onto, "base");
+            assert!(work.parts.iter().all(|part| part.tip == "merge-of-a"));
+            assert_eq!(e.work.as_ref().unwrap().parts.len(), 2);
+            // The new run asks for those parts.
+            let mut world = World::new(run.definition().clone());
+            let facts = Run::relaunch(world.now, world.definition.clone(), run.id(), relaunch.taken);
+            world.log.extend(facts.clone());
+            let mut new = Run::replay(facts).unwrap();
+            world.turn(&mut new, vec![]);
+            let key = crate::run::EffectKey::Merge(StepIndex(0));
+            let Some(crate::run::Effect::Merge(wish)) = new.effect(key) else {
+                panic!("its merge is wanted");
+            };
+            assert_eq!(wish.parts.len(), tries);
+            let new = world.go_on(new);
+            assert_eq!(world.prompted_order(), ["b", "c", "d"]);
+            assert_eq!(new.end(), Some(RunEnd::Complete));
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::stray::StrayWrite;
 use crate::fault::Fault;
-use crate::id::ClientSessionId;
+use crate::id::{ClientSessionId, StepIndex};
 use crate::ports::runtime::Usage;
-use crate::ports::workspace::{Committed, Hold, Worktree};
+use crate::ports::workspace::{Committed, Hold, MergedPart, Worktree};
 
 /// What became of a step's worktree and commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Work {
     pub worktree: Option<Worktree>,
     /// The branch's tip once committed.
     pub committed: Option<Committed>,
+    /// What of it is merged, where it is taken from an earlier run; empty: all that it stands on.
+    pub parts: Vec<MergedPart>,
     /// Whether the integration branch holds it.
     pub merged: bool,
     /// The files that conflicted when it was last tried or looked at.
@@ -33,6 +35,17 @@ pub struct Work {
     pub holds: Vec<Hold>,
     /// Where earlier work was kept.
     pub rescued: Vec<String>,
+}
+
+/// A merge that changed the integration branch.
+#[derive(Debug, Clone)]
+pub(super) struct MergeDone {
+    /// Whose work it merged.
+    pub(super) step: StepIndex,
+    /// What it changed.
+    pub(super) part: MergedPart,
+    /// The work.
+    pub(super) work: Committed,
 }
 
 /// A merge begun in a step's worktree, for its agent to resolve (R17).

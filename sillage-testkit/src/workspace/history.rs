@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::path::PathBuf;
 
-use sillage_core::ports::workspace::DiffStat;
+use sillage_core::ports::workspace::{DiffStat, MergeWanted};
 
 /// The files of a commit or of a worktree: path to content.
 pub(super) type Files = BTreeMap<PathBuf, String>;
@@ -105,40 +105,25 @@ impl History {
         None
     }
 
-    /// Merges by whole files: the merged files, or those changed differently on both sides.
+    /// The merged files, or those changed differently on both sides.
     pub(super) fn merge(&self, ours: &str, theirs: &str) -> Result<Files, Vec<PathBuf>> {
         let base = self
             .merge_base(ours, theirs)
             .map(|base| self.files(base))
             .unwrap_or_default();
-        let (left, right) = (self.files(ours), self.files(theirs));
-        let names: BTreeSet<PathBuf> = [&base, &left, &right]
-            .into_iter()
-            .flat_map(Files::keys)
-            .cloned()
-            .collect();
-        let mut merged = Files::new();
-        let mut conflicts = Vec::new();
-        for name in names {
-            let (was, a, b) = (base.get(&name), left.get(&name), right.get(&name));
-            let now = match (a == was, b == was) {
-                (true, _) => b,
-                (false, true) => a,
-                (false, false) if a == b => a,
-                (false, false) => {
-                    conflicts.push(name);
-                    continue;
-                }
-            };
-            if let Some(content) = now {
-                merged.insert(name, content.clone());
-            }
+        merge_files(&base, &self.files(ours), &self.files(theirs))
+    }
+
+    /// The same for a merge that is wanted, which may be of parts only.
+    pub(super) fn merge_wanted(&self, ours: &str, wish: &MergeWanted) -> Result<Files, Vec<PathBuf>> {
+        if wish.parts.is_empty() {
+            return self.merge(ours, &wish.commit);
         }
-        if conflicts.is_empty() {
-            Ok(merged)
-        } else {
-            Err(conflicts)
+        let mut merged = self.files(ours);
+        for part in &wish.parts {
+            merged = merge_files(&self.files(&part.onto), &merged, &self.files(&part.tip))?;
         }
+        Ok(merged)
     }
 
     /// Files that differ, and their lines counted whole: a changed file counts all its old and new lines.
@@ -161,6 +146,37 @@ impl History {
             }
         }
         stat
+    }
+}
+
+/// Merges by whole files: the merged files, or those changed differently on both sides.
+fn merge_files(base: &Files, left: &Files, right: &Files) -> Result<Files, Vec<PathBuf>> {
+    let names: BTreeSet<PathBuf> = [base, left, right]
+        .into_iter()
+        .flat_map(Files::keys)
+        .cloned()
+        .collect();
+    let mut merged = Files::new();
+    let mut conflicts = Vec::new();
+    for name in names {
+        let (was, a, b) = (base.get(&name), left.get(&name), right.get(&name));
+        let now = match (a == was, b == was) {
+            (true, _) => b,
+            (false, true) => a,
+            (false, false) if a == b => a,
+            (false, false) => {
+                conflicts.push(name);
+                continue;
+            }
+        };
+        if let Some(content) = now {
+            merged.insert(name, content.clone());
+        }
+    }
+    if conflicts.is_empty() {
+        Ok(merged)
+    } else {
+        Err(conflicts)
     }
 }
 

@@ -277,7 +277,7 @@ impl State {
         if self.history.contains(&tip, &wish.commit) {
             return MergeOutcome::Merged(tip);
         }
-        match self.history.merge(&tip, &wish.commit) {
+        match self.history.merge_wanted(&tip, wish) {
             Ok(files) => {
                 let merged = self.history.commit(vec![tip, wish.commit.clone()], files);
                 self.history.refs.insert(into, merged.clone());

@@ -146,6 +146,7 @@ impl Sandbox {
             into: "sillage/r1".to_owned(),
             base: self.head(),
             commit: commit.to_owned(),
+            parts: Vec::new(),
             message: "Merge an agent's work".to_owned(),
         }
     }

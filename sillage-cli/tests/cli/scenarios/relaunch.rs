@@ -109,6 +109,47 @@ fn r9_a_relaunch_from_the_fourth_agent_keeps_the_first_three_and_records_the_cha
 }
 
 #[test]
+fn r13_a_relaunch_after_a_retry_takes_the_newest_work_and_none_of_what_runs_again() {
+    let script = r#"
+prompts:
+  - { match: Mission of Beta, if_exists: "{{script_dir}}/third", times: always, steps: [report: { summary: Beta is done. }] }
+  - { match: Mission of Beta, times: always, steps: [write: { path: beta.txt, content: "beta\n" }, report: { summary: Beta is done. }] }
+  - { match: Mission of Alpha, if_exists: "{{script_dir}}/second", times: always, steps: [write: { path: newer.txt, content: "alpha\n" }, report: { summary: Alpha is done again. }] }
+  - { match: Mission of Alpha, times: always, steps: [write: { path: alpha.txt, content: "alpha\n" }, report: { summary: Alpha is done. }] }
+"#;
+    let stage = Stage::new(script);
+    stage.task("", &AGENTS[..2], &LINKS[..1]);
+    stage.run().expect(0);
+    let run = stage.log().run.id().to_string();
+    stage.write("second", "");
+    stage.start(&["retry", &run, "alpha", "--again"]).wait().expect(0);
+    stage.write("third", "");
+    stage
+        .start(&["relaunch", &run, "--from", "beta", "--yes"])
+        .wait()
+        .expect(0);
+    let second = stage.log();
+    assert_ne!(second.run.id().to_string(), run);
+    let branch = second.run.definition().integration_branch();
+    let files = stage.git(&["ls-tree", "--name-only", &branch]);
+    assert!(
+        files.contains("alpha.txt") && files.contains("newer.txt"),
+        "{files}"
+    );
+    assert!(
+        !files.contains("beta.txt"),
+        "beta has not written it this time: {files}"
+    );
+    let asked = stage.prompts("Mission of Beta");
+    assert!(
+        asked
+            .last()
+            .is_some_and(|prompt| prompt.contains("Alpha is done again."))
+    );
+    stage.assert_no_process();
+}
+
+#[test]
 fn r13_a_relaunch_is_refused_with_every_reason_and_nothing_is_started() {
     let stage = chain();
     stage.run().expect(1);

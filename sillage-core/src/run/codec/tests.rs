@@ -13,7 +13,7 @@ use crate::ports::runtime::{
     Answer, MessageRequest, OpenedSession, PermissionOption, PermissionRequest, SessionRequest, StopReason,
     Usage,
 };
-use crate::ports::workspace::{Committed, DiffStat, Hold, Worktree};
+use crate::ports::workspace::{Committed, DiffStat, Hold, MergedPart, Worktree};
 use crate::report::{
     Blocker, Check, CheckKind, CheckStatus, Decision, Outcome, Reference, ReferenceKind, Report,
 };
@@ -464,6 +464,7 @@ fn samples() -> Vec<Recorded> {
                 branch: "sillage/steps/r0/b".into(),
                 committed: committed(),
                 conflicts: vec![],
+                parts: vec![],
             }),
         },
         Event::StepEnded {
@@ -513,6 +514,21 @@ fn samples() -> Vec<Recorded> {
             until: Timestamp(9),
             words: "full".into(),
             resend: true,
+        },
+        Event::StepTaken {
+            step,
+            from: crate::id::RunId::new("r0").unwrap(),
+            end: StepEnd::Complete,
+            report: Arc::new(report()),
+            work: Some(TakenWork {
+                branch: "sillage/steps/r0/b".into(),
+                committed: committed(),
+                conflicts: vec![],
+                parts: vec![MergedPart {
+                    onto: "b".repeat(40),
+                    tip: "c".repeat(40),
+                }],
+            }),
         },
     ];
     events

@@ -477,6 +477,7 @@ fn r13_steps_taken_from_an_earlier_run_are_merged_and_not_asked() {
                 diff: DiffStat::default(),
             },
             conflicts: vec![],
+            parts: vec![],
         }),
     };
     let from = RunId::new("r0").unwrap();
