@@ -200,14 +200,15 @@ fn question(request: &PermissionView, more: usize, keys: bool) -> Vec<String> {
 
 /// The run, its state, what is done of it, since when, and what it spent.
 fn headline(view: &RunView, now: Timestamp) -> String {
-    let ended = view.steps.iter().filter(|step| step.ended.is_some()).count();
+    let counted = || view.steps.iter().filter(|step| !step.superseded);
+    let ended = counted().filter(|step| step.ended.is_some()).count();
     let since = human(now.since(view.launched));
     let usage = &view.usage;
     format!(
         "{}  {}  {ended}/{} steps  {since}  {usage}",
         view.run,
         view.state,
-        view.steps.len()
+        counted().count()
     )
 }
 

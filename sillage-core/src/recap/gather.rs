@@ -14,9 +14,10 @@ use crate::time::Timestamp;
 
 pub(super) fn recap(run: &Run, now: Timestamp) -> Recap {
     let of_the_task = 0..u32::try_from(run.definition().task.agents.len()).unwrap_or(u32::MAX);
-    let order = of_the_task
-        .map(StepIndex)
-        .flat_map(|step| std::iter::once(step).chain(run.sub_agents_of(step)));
+    let order = of_the_task.map(StepIndex).flat_map(|step| {
+        let subs = run.sub_agents_of(step).chain(run.superseded_of(step));
+        std::iter::once(step).chain(subs)
+    });
     let steps: Vec<StepRecap> = order
         .filter_map(|index| Some(step_recap(run, index, run.step(index)?, now)))
         .collect();
@@ -72,6 +73,7 @@ fn step_recap(run: &Run, index: StepIndex, step: &Step, now: Timestamp) -> StepR
         step: index,
         agent: run.step_name(index).to_owned(),
         of: run.coordinator_of(index).map(|of| run.step_name(of).to_owned()),
+        superseded: run.is_of_an_earlier_plan(index),
         title: agent.title.clone(),
         model: agent.model.clone(),
         effort: agent.effort.clone(),
@@ -204,14 +206,15 @@ fn left(run: &Run, steps: &[StepRecap]) -> Left {
             .report
             .as_ref()
             .is_some_and(|report| !report.blockers.is_empty());
-        if step.state != "complete" || held_up {
+        if !step.superseded && (step.state != "complete" || held_up) {
             left.steps.push(LeftStep {
                 agent: agent(),
                 state: step.state,
                 why: why(step),
             });
         }
-        if let Some(action) = step.report.as_ref().and_then(|r| r.next_action.clone()) {
+        let report = step.report.as_ref().filter(|_| !step.superseded);
+        if let Some(action) = report.and_then(|r| r.next_action.clone()) {
             left.next_actions.push(NextAction {
                 agent: agent(),
                 action,

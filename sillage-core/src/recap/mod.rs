@@ -23,7 +23,8 @@ use crate::time::Timestamp;
 pub struct Recap {
     /// The result.
     pub result: RunResult,
-    /// What each agent did, in the order of the definition, sub-agents right after their coordinator.
+    /// What each agent did, in the order of the definition, sub-agents right after their coordinator, those of earlier
+    /// plans last.
     pub steps: Vec<StepRecap>,
     /// Sums over the steps.
     pub totals: Totals,
@@ -74,6 +75,10 @@ pub struct StepRecap {
     pub agent: String,
     /// The agent that coordinates it, where it is a sub-agent.
     pub of: Option<String>,
+    /// Whether it is a sub-agent of a plan in place of which its coordinator made another: what it spent counts, what it
+    /// left undone does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
     /// What a person calls it.
     pub title: Option<String>,
     /// The session's model.

@@ -5,7 +5,7 @@ use textwrap::Options;
 use super::{Left, Merge, Recap, RunResult, StepRecap, Totals};
 use crate::plain;
 use crate::report::Report;
-use crate::run::{CheckView, StrayWrite};
+use crate::run::{CheckView, SUPERSEDED, StrayWrite};
 use crate::time::human;
 
 /// Narrower than this, lines are not wrapped any more.
@@ -233,6 +233,9 @@ pub(super) fn points(report: &Report) -> Vec<(&'static str, String)> {
 /// What the engine knows of the step besides its report, one line each.
 pub(super) fn facts(step: &StepRecap) -> Vec<String> {
     let mut facts = Vec::new();
+    if step.superseded {
+        facts.push(SUPERSEDED.to_owned());
+    }
     if let Some(run) = &step.taken_from {
         facts.push(format!("taken from run {run}, which paid for it"));
     }

@@ -96,11 +96,11 @@ impl Run {
             .chain(self.sub_steps.iter().map(|sub| sub.name.as_str()))
     }
 
-    /// The step of this name.
+    /// The step of this name; of sub-agents of several plans that have it, the newest.
     #[must_use]
     pub fn step_named(&self, name: &str) -> Option<StepIndex> {
-        let position = self.step_names().position(|other| other == name)?;
-        Some(StepIndex(u32::try_from(position).unwrap_or(u32::MAX)))
+        let named = self.step_names().zip(0..).filter(|(other, _)| *other == name);
+        named.last().map(|(_, position)| StepIndex(position))
     }
 
     /// The coordinator of a sub-agent's step; none for a step of the task itself.
@@ -116,9 +116,29 @@ impl Run {
         range.map(StepIndex)
     }
 
+    /// The sub-agents' steps of plans that a coordinator made before it was begun anew, the oldest first.
+    pub fn superseded_of(&self, step: StepIndex) -> impl Iterator<Item = StepIndex> {
+        let first = u32::try_from(self.definition.task.agents.len()).unwrap_or(u32::MAX);
+        let subs = self.sub_steps.iter().zip(first..);
+        let its = subs
+            .filter(move |(sub, _)| sub.of == step)
+            .map(|(_, at)| StepIndex(at));
+        its.filter(|sub| self.is_of_an_earlier_plan(*sub))
+    }
+
+    /// The steps that were superseded, and how many of them are over.
+    pub(super) fn superseded(&self) -> (u32, u32) {
+        let all = (self.definition.task.agents.len()..self.steps.len())
+            .filter(|at| self.is_of_an_earlier_plan(StepIndex(u32::try_from(*at).unwrap_or(u32::MAX))));
+        all.fold((0, 0), |(count, ended), at| {
+            (count + 1, ended + u32::from(self.steps[at].end().is_some()))
+        })
+    }
+
     /// Whether the step is a sub-agent's of a plan that its coordinator made before it was begun anew. It stays as it
     /// ended: the group that counts is another.
-    pub(super) fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
+    #[must_use]
+    pub fn is_of_an_earlier_plan(&self, step: StepIndex) -> bool {
         self.coordinator_of(step).is_some_and(|of| {
             let group = self.steps[of.position()].group.as_deref();
             !group.is_some_and(|group| (group.first..group.first + group.count).contains(&step.0))

@@ -71,6 +71,7 @@ pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};
 pub use stray::{CheckoutWatch, StraySeen, StraySign, StrayWrite};
+pub(crate) use view::SUPERSEDED;
 pub use view::{CheckView, ConflictView, RunView, StepView};
 pub use waiting::{PlaceLimit, WaitingFor};
 pub use worktrees::worktrees;
@@ -429,6 +430,8 @@ impl Run {
     /// What lists of runs show of it.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
+        let (superseded, over) = self.superseded();
+        let steps = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         RunSummary {
             run: self.definition.run.clone(),
             title: self.definition.task.title.clone(),
@@ -441,8 +444,8 @@ impl Run {
                 Stage::Stopping { .. } | Stage::Ended(_) => self.word().to_owned(),
             },
             finished: matches!(self.stage, Stage::Ended(_)),
-            steps: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
-            ended: self.ended,
+            steps: steps.saturating_sub(superseded),
+            ended: self.ended.saturating_sub(over),
             asking: self.asking,
             resumable: self.can_resume(),
             last: self.last,

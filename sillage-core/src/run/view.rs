@@ -24,6 +24,9 @@ use crate::id::{ClientSessionId, RunId, StepIndex};
 use crate::plain;
 use crate::time::{Timestamp, human};
 
+/// What is said of a sub-agent of an earlier plan.
+pub(crate) const SUPERSEDED: &str = "superseded by another plan";
+
 /// A run as it stands. Dates are milliseconds since 1970 in UTC, durations are milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunView {
@@ -97,6 +100,10 @@ pub struct StepView {
     pub agent: String,
     /// The agent that coordinates it, where it is a sub-agent.
     pub of: Option<String>,
+    /// Whether it is a sub-agent of a plan in place of which its coordinator made another: it stays as it ended, and
+    /// counts no more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
     /// Its sub-agents, in the order of its plan, once that is accepted.
     pub sub_agents: Vec<String>,
     /// What a person calls it.
@@ -209,7 +216,8 @@ impl RunView {
 }
 
 impl RunView {
-    /// The steps layer by layer, sub-agents right after their coordinator: the order of [`RunView::graph_lines`].
+    /// The steps layer by layer, sub-agents right after their coordinator, those of earlier plans last: the order of
+    /// [`RunView::graph_lines`].
     #[must_use]
     pub fn in_order(&self) -> Vec<&StepView> {
         let positions: HashMap<&str, usize> = self
@@ -222,7 +230,8 @@ impl RunView {
         // A stable sort: within a layer the task's order stands, and a group goes by its coordinator's place in it.
         order.sort_by_cached_key(|step| {
             let lead = step.of.as_deref().unwrap_or(&step.agent);
-            (step.layer, positions.get(lead).copied(), step.of.is_some())
+            let place = positions.get(lead).copied();
+            (step.layer, place, step.of.is_some(), step.superseded)
         });
         order
     }
@@ -237,6 +246,7 @@ impl StepView {
         StepView {
             agent: run.step_name(step).to_owned(),
             of: run.coordinator_of(step).map(|of| run.step_name(of).to_owned()),
+            superseded: run.is_of_an_earlier_plan(step),
             sub_agents: run
                 .sub_agents_of(step)
                 .map(|sub| run.step_name(sub).to_owned())
@@ -275,6 +285,9 @@ impl StepView {
     /// Times and reasons, apart from each other.
     fn remarks(&self) -> String {
         let mut remarks = Vec::new();
+        if self.superseded {
+            remarks.push(SUPERSEDED.to_owned());
+        }
         if self.started.is_some() {
             remarks.push(human(self.worked));
         }

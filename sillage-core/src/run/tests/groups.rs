@@ -539,3 +539,51 @@ fn r12_a_resume_runs_skipped_sub_agents_and_has_the_report_made_anew() {
         (1, 1)
     );
 }
+
+#[test]
+fn w22_sub_agents_of_an_earlier_plan_are_told_as_superseded_and_counted_no_more() {
+    let definition = task(&["build", "after"], &[("build", "after")]).with_dynamic("build");
+    let mut world = World::new(definition);
+    let words = "refused".to_owned();
+    world.script("build/y", [Reply::Error(RuntimeError::Permanent { words })]);
+    world.script("build", [Reply::text(&report("partial"))]);
+    let mut run = world.run_to_end();
+    let old = run.step_named("build/y").unwrap();
+    world.input(&mut run, Input::Command(Command::Redo { step: StepIndex(0) }));
+    let run = world.go_on(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    let new = run.step_named("build/y").unwrap();
+    assert!(new > old && run.is_of_an_earlier_plan(old) && !run.is_of_an_earlier_plan(new));
+    let summary = run.summary();
+    assert_eq!((summary.steps, summary.ended), (4, 4), "each name once");
+    let view = RunView::of(&run, world.now);
+    let order: Vec<(&str, bool)> = view
+        .in_order()
+        .iter()
+        .map(|step| (step.agent.as_str(), step.superseded))
+        .collect();
+    let expected = [
+        ("build", false),
+        ("build/x", false),
+        ("build/y", false),
+        ("build/x", true),
+        ("build/y", true),
+        ("after", false),
+    ];
+    assert_eq!(order, expected);
+    let told = view.graph_lines().join("\n");
+    assert_eq!(told.matches("superseded by another plan").count(), 2, "{told}");
+    let recap = crate::recap::Recap::of(&run, world.now);
+    let steps: Vec<(&str, bool)> = recap
+        .steps
+        .iter()
+        .map(|step| (step.agent.as_str(), step.superseded))
+        .collect();
+    assert_eq!(steps, expected);
+    assert!(
+        recap.left.is_nothing(),
+        "what an earlier plan left: {:?}",
+        recap.left
+    );
+    assert_eq!(recap.text(100).matches("superseded by another plan").count(), 2);
+}
