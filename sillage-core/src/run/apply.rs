@@ -409,8 +409,8 @@ impl Run {
         self.leave(step, at);
         self.forget_permissions(step);
         self.close_session(step);
-        // A cancelled step's session is kept: a resume looks for it again.
-        if *end != StepEnd::Cancelled {
+        // The session of a step that was cancelled, or whose wait a ceiling ended, is kept: a resume looks for it again.
+        if !matches!(end, StepEnd::Cancelled | StepEnd::OverBudget) {
             self.drop_session(step);
         }
         // An answer that came while the run stopped, and was refused, is not asked for again.

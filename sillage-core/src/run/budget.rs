@@ -11,7 +11,9 @@
 //!
 //! **Reaching one** is an event, once a ceiling. Where the budget is enforced, no new session is opened from then on: a
 //! step that needs one ends as over budget when its turn comes, and so does what follows it. Work in sessions that are
-//! open goes on to its end, corrections, continuations and conflicts included.
+//! open goes on to its end, corrections, continuations and conflicts included. A step that waits, for a date or for a
+//! person, has no work under way: once the time is up it ends as over budget too, so that no run waits past its ceiling.
+//! Its session is kept for a resume. Waits under a ceiling of tokens or cost go on, for waiting spends neither.
 
 mod read;
 mod view;

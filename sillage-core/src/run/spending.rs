@@ -198,6 +198,15 @@ impl Run {
         (enforced && !self.spending.reached.is_empty()).then_some(StepEnd::OverBudget)
     }
 
+    /// Whether steps that wait are to end, for the time under way has reached its ceiling.
+    pub(super) fn ends_waits(&self) -> bool {
+        let enforced = self
+            .budget()
+            .is_some_and(|budget| budget.mode == BudgetMode::Enforce);
+        let mut reached = self.spending.reached.iter();
+        enforced && reached.any(|ceiling| ceiling.kind == BudgetKind::Time)
+    }
+
     /// What is not in what is used of a ceiling though it may have been spent, in words.
     #[must_use]
     pub fn not_counted(&self, ceiling: Ceiling) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::Decision;
 use crate::id::StepIndex;
 use crate::run::budget::{Budget, BudgetChange, BudgetMode};
-use crate::run::event::Event;
+use crate::run::event::{Event, StepEnd};
 use crate::run::input::Refused;
 use crate::run::step::{Next, Phase};
 
@@ -50,11 +50,13 @@ impl Decision<'_> {
         }
     }
 
-    /// Nobody is kept waiting for a date after which nothing would be done.
+    /// Nobody is kept waiting for a date after which nothing would be done. Once time is up nobody is kept waiting at
+    /// all, for a date or for a person: what waits has no work under way that could be let finish.
     pub(super) fn end_idle_waits(&mut self) {
         if self.run.no_new_session().is_none() {
             return;
         }
+        let time_is_up = self.run.ends_waits();
         let waiting: Vec<StepIndex> = self
             .run
             .timers
@@ -64,7 +66,16 @@ impl Decision<'_> {
             .chain(self.run.gates.all_held())
             .collect();
         for step in waiting {
-            self.hold_back(step);
+            if !self.hold_back(step) && time_is_up {
+                self.end(step, StepEnd::OverBudget);
+            }
+        }
+        if time_is_up && self.run.asking > 0 {
+            let all = (0..).map(StepIndex).zip(&self.run.steps);
+            let asking = all.filter(|(_, state)| matches!(state.phase, Phase::Asking(_)));
+            for (step, _) in asking.collect::<Vec<_>>() {
+                self.end(step, StepEnd::OverBudget);
+            }
         }
     }
 

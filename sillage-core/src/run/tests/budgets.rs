@@ -8,7 +8,7 @@ use crate::id::StepIndex;
 use crate::ports::runtime::{Answer, RuntimeError, StopReason, Usage};
 use crate::run::{
     Budget, BudgetChange, BudgetKind, BudgetMode, BudgetView, CeilingChange, Command, Event, Input,
-    MessagePurpose, NotRun, NotRunBecause, Recorded, Refused, Run, RunDefinition, RunEnd, StepEnd,
+    MessagePurpose, NotRun, NotRunBecause, Phase, Recorded, Refused, Run, RunDefinition, RunEnd, StepEnd,
     parse_cost,
 };
 
@@ -420,4 +420,66 @@ fn two_steps_that_time_out_at_once_end_what_follows_both_once() {
     assert_eq!(words(&run), ["failed", "failed", "not_run"]);
     let why = NotRun::of(&run, StepIndex(2)).unwrap();
     assert_eq!(why.to_string(), "a failed; b did not succeed either");
+}
+
+#[test]
+fn once_time_is_up_nobody_waits_and_a_resume_goes_on_in_the_same_session() {
+    let quota = || {
+        Reply::Error(RuntimeError::Quota {
+            words: "used up".to_owned(),
+            resets_at: None,
+        })
+    };
+    let busy = || {
+        Reply::Error(RuntimeError::Temporary {
+            words: "529".to_owned(),
+            retry_after: Some(Duration::from_secs(86_400)),
+        })
+    };
+    for (waits_for, reply) in [("quota", quota()), ("busy", busy()), ("person", Reply::Ask("p"))] {
+        for (mode, seconds) in [(BudgetMode::Enforce, 100), (BudgetMode::Audit, 100)] {
+            let budget = Budget {
+                mode,
+                time: Some(Duration::from_secs(seconds)),
+                ..Budget::default()
+            };
+            let mut world = under(task(&["a", "b"], &[("a", "b")]).with_repository(), budget);
+            world.script("a", [reply.clone(), Reply::text(&report("complete"))]);
+            let mut run = world.start();
+            let launched = world.now;
+            world.settle(&mut run);
+            let session = run.step(StepIndex(0)).unwrap().session().unwrap().id();
+            world.now = launched.plus(Duration::from_secs(seconds));
+            world.turn(&mut run, vec![]);
+            world.settle(&mut run);
+            if mode == BudgetMode::Audit {
+                assert_eq!(run.end(), None, "{waits_for}: it is only told");
+                continue;
+            }
+            assert_eq!(words(&run), ["not_run", "not_run"], "{waits_for}");
+            assert_eq!(run.end(), Some(RunEnd::Partial), "{waits_for}");
+            assert!(run.outbox().is_empty() && run.deadline().is_none());
+            world.input(
+                &mut run,
+                Input::Command(Command::Resume {
+                    budget: BudgetChange {
+                        time: CeilingChange::Lift,
+                        ..BudgetChange::default()
+                    },
+                }),
+            );
+            world.settle_until_phase(&mut run, 0, |phase| {
+                matches!(phase, Phase::Prompted | Phase::Ended(_))
+            });
+            if waits_for != "person" {
+                assert_eq!(
+                    run.step(StepIndex(0)).unwrap().session().map(|one| one.id()),
+                    Some(session),
+                    "{waits_for}: what it had begun is in there"
+                );
+            }
+            let run = world.go_on(run);
+            assert_eq!(run.end(), Some(RunEnd::Complete), "{waits_for}");
+        }
+    }
 }

@@ -94,10 +94,10 @@ impl Judge {
             book.accepted = None;
             book.conflicted = false;
             book.skipping = false;
-            let cancelled = end == StepEnd::Cancelled;
-            // A cancelled step's session is looked for again, and no other's ever.
+            let kept = matches!(end, StepEnd::Cancelled | StepEnd::OverBudget);
+            // The session of a step that was cancelled, or whose wait a ceiling ended, is looked for again; no other's ever.
             if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
-                session.left |= !cancelled;
+                session.left |= !kept;
                 session.over &= session.left || !session.opened;
             }
         }
