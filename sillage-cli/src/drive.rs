@@ -91,7 +91,7 @@ pub(crate) async fn to_its_end(
     ended.map_err(|error| Failure::from(&*error))?;
     match shown? {
         Some(run) => {
-            let told = recap::of(&run, Some(&*adapters.workspace)).await;
+            let told = recap::of(&run, run.updated(), Some(&*adapters.workspace)).await;
             output.line("")?;
             recap::tell(&told, output)?;
             outcome(&run, output)

@@ -6,10 +6,11 @@ use clap::Args;
 use sillage::core::fault::nearest;
 use sillage::core::id::{RunId, Seq, StepIndex};
 use sillage::core::plain;
+use sillage::core::ports::Clock as _;
 use sillage::core::ports::store::RunSummary;
 use sillage::core::run::{Recorded, Run};
 use sillage::core::time::Timestamp;
-use sillage::{EngineError, ReadError, Reader};
+use sillage::{EngineError, ReadError, Reader, SystemClock};
 
 use crate::arguments::Global;
 use crate::drive;
@@ -55,6 +56,8 @@ pub(crate) struct Story {
     pub(crate) run: Run,
     /// Its log.
     pub(crate) log: Vec<Recorded>,
+    /// Whether a process drives it now.
+    pub(crate) driven: bool,
     /// When each agent was last heard, by its identifier, as far as whoever drives the run heard it.
     pub(crate) heard: BTreeMap<String, Timestamp>,
 }
@@ -66,6 +69,7 @@ impl Story {
     /// [`ReadError::NoSuchRun`], [`ReadError::Engine`] when its log makes no sense.
     pub(crate) async fn of(reader: &Reader, id: &RunId) -> Result<Story, ReadError> {
         let heard = reader.heard(id).await?;
+        let driven = reader.driven().await?.contains(id);
         let log = reader.events(id, Seq::FIRST).await?;
         if log.is_empty() {
             return Err(ReadError::NoSuchRun(id.clone()));
@@ -78,7 +82,21 @@ impl Story {
             .into_iter()
             .map(|(step, at)| (run.step_name(step).to_owned(), at))
             .collect();
-        Ok(Story { run, log, heard })
+        Ok(Story {
+            run,
+            log,
+            driven,
+            heard,
+        })
+    }
+
+    /// The moment that the run is looked at: now, or where nobody drives it, when it was last driven. What passed since
+    /// was nobody's work and nobody's wait.
+    pub(crate) fn seen_at(&self) -> Timestamp {
+        match self.driven {
+            true => SystemClock.now(),
+            false => self.run.updated(),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde::Serialize;
 use sillage::core::id::RunId;
-use sillage::core::run::StepCommand;
-use sillage::{ReadError, Reader};
+use sillage::core::run::{Refused, Run, StepCommand};
+use sillage::{EngineError, ReadError, Reader};
 
 use crate::adapters::Adapters;
 use crate::arguments::Global;
@@ -84,9 +84,31 @@ fn carry_out(
         drop(reader);
         let adapters = Adapters::open(&data, &global.settings_with_agents()?)?;
         left_behind::tell(&adapters, output).await?;
-        let handle = adapters.engine().take_up(&meant.run, command.on(step)).await?;
+        let taken_up = adapters.engine().take_up(&meant.run, command.on(step)).await;
+        let handle = taken_up.map_err(|error| cut_or(error, &known, meant))?;
         drive::to_its_end(&adapters, handle, Some(known), output).await
     })
+}
+
+/// Why the step of a run that nobody drives is not seen to. Where its engine is gone, what the log tells to be under way
+/// is not: a resume goes on with it.
+fn cut_or(error: EngineError, known: &Run, meant: &Meant) -> Failure {
+    let EngineError::Refused(Refused::NotOver { agent, .. }) = &error else {
+        return error.into();
+    };
+    if known.end().is_some() {
+        return error.into();
+    }
+    let words = format!(
+        "run {} was cut before {} was over, and nobody drives it",
+        meant.run,
+        visible(agent)
+    );
+    let hint = format!(
+        "`sillage resume {}` goes on with it, this agent included",
+        meant.run
+    );
+    Failure::new(Kind::Usage, words).hint(hint)
 }
 
 fn tell(meant: &Meant, command: StepCommand, output: &mut Output) -> Result<Exit, Failure> {

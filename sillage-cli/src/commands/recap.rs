@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde::Serialize;
-use sillage::SystemClock;
-use sillage::core::ports::{Clock as _, Workspace};
+use sillage::core::ports::Workspace;
 use sillage::core::recap::Recap as Told;
 use sillage::core::run::Run;
+use sillage::core::time::Timestamp;
 use sillage::workspace::GitWorkspace;
 
 use crate::arguments::Global;
@@ -35,12 +35,13 @@ struct Answer<'a> {
 
 /// Tells the recap.
 pub(crate) fn run(arguments: &Recap, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    let run = arguments.chosen.read(global)?.run;
+    let story = arguments.chosen.read(global)?;
     let data = global.data_folder()?;
     let recap = drive::block_on(async {
         let workspace = GitWorkspace::new(&data).ok();
         Ok(of(
-            &run,
+            &story.run,
+            story.seen_at(),
             workspace.as_ref().map(|workspace| workspace as &dyn Workspace),
         )
         .await)
@@ -57,9 +58,9 @@ pub(crate) fn run(arguments: &Recap, global: &Global, output: &mut Output) -> Re
     Ok(Exit::Complete)
 }
 
-/// The recap, with what the integration branch changes. A repository that is gone only leaves that unknown.
-pub(crate) async fn of(run: &Run, workspace: Option<&dyn Workspace>) -> Told {
-    let recap = Told::of(run, SystemClock.now());
+/// The recap of the run as it stands at this moment, with what the integration branch changes. A repository that is gone only leaves that unknown.
+pub(crate) async fn of(run: &Run, at: Timestamp, workspace: Option<&dyn Workspace>) -> Told {
+    let recap = Told::of(run, at);
     let (Some(workspace), Some(repository), Some(tip)) = (workspace, &run.definition().repository, run.tip())
     else {
         return recap;

@@ -3,7 +3,7 @@
 use clap::Args;
 use sillage::core::id::RunId;
 use sillage::core::ports::Clock as _;
-use sillage::core::run::{Budget, Run, RunDefinition};
+use sillage::core::run::{Budget, NotRelaunched, Run, RunDefinition};
 use sillage::{
     LaunchRequest, RelaunchError, Relaunched, SystemClock, check_sandboxes, new_run_id, prepare_relaunch,
 };
@@ -130,6 +130,14 @@ impl From<RelaunchError> for Failure {
     fn from(error: RelaunchError) -> Self {
         match error {
             RelaunchError::Launch(error) => error.into(),
+            // Who relaunches holds the store: nobody else drives it.
+            RelaunchError::Refused(NotRelaunched::NotOver(run)) => {
+                let words = format!("run {run} was cut before it was over, and nobody drives it");
+                let hint = format!(
+                    "`sillage resume {run}` goes on with it; once it is over or stopped it can be relaunched"
+                );
+                Failure::new(Kind::Refused, words).hint(hint)
+            }
             RelaunchError::Refused(_) | RelaunchError::CommitLost { .. } | _ => {
                 Failure::new(Kind::Refused, error).hint("nothing was started")
             }

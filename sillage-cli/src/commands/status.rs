@@ -69,7 +69,7 @@ struct Read {
 pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let data = global.data_folder()?;
     let read = drive::block_on(read(arguments, &data))?;
-    let view = RunView::of(&read.story.run, SystemClock.now());
+    let view = RunView::of(&read.story.run, read.story.seen_at());
     let runs = read.runs.iter().map(|summary| Listed {
         summary,
         resumable: reading::is_resumable(summary, &read.driven),

@@ -163,3 +163,46 @@ prompts:
     );
     stage.assert_no_process();
 }
+
+#[test]
+fn r12_a_run_whose_engine_is_gone_is_not_told_to_be_running_and_counts_no_more_work() {
+    let script = r#"
+prompts:
+  - { match: Your work was interrupted, times: always, steps: [report: { summary: Alpha is done. }] }
+  - { match: Mission of Alpha, times: always, steps: [touch: "{{script_dir}}/at_work", wait_for: "{{script_dir}}/go", report: { summary: Alpha is done. }] }
+"#;
+    let stage = Stage::without_repository(script);
+    stage.task("", &["id: alpha, mission: Mission of Alpha"], &[]);
+    let running = stage.start_run();
+    stage.appears("at_work");
+    running.kill();
+    let log = stage.log();
+    let run = log.run.id().to_string();
+    let asked = log
+        .facts
+        .iter()
+        .find(|fact| matches!(fact.event, Event::MessagePlanned { .. }));
+    let last = log.facts.last().expect("facts").at;
+    let worked = u64::try_from(last.since(asked.expect("a message").at).as_millis()).expect("a short time");
+    let status = stage.status();
+    assert_eq!(status["driven"], false);
+    assert_eq!(status["run"]["steps"][0]["worked_ms"], worked, "{status}");
+    let recap = stage.start(&["recap", &run, "--json"]).wait().expect(0).json();
+    assert_eq!(recap["totals"]["worked_ms"], worked, "{recap}");
+    let resume = format!("sillage resume {run}");
+    for command in [
+        &["retry", &run, "alpha"][..],
+        &["relaunch", &run, "--from", "alpha", "--yes"],
+    ] {
+        let refused = stage.start(command).wait().expect(2).stderr;
+        assert!(
+            refused.contains(&resume)
+                && refused.contains("nobody drives it")
+                && !refused.contains("is running"),
+            "{refused}"
+        );
+    }
+    stage.write("go", "");
+    stage.resume().expect(0);
+    stage.assert_no_process();
+}
