@@ -62,8 +62,8 @@ pub(crate) struct Driver {
     files: Arc<Files>,
     /// Whose commands are among the inputs of the turn.
     commanders: Vec<(Input, oneshot::Sender<Result<(), Refused>>)>,
-    /// Messages that were sent, as far as this engine knows.
-    sent: HashSet<ClientMessageId>,
+    /// Messages that were told as not sent, and were not sent again since.
+    not_sent: HashSet<ClientMessageId>,
     /// What came while the disk was waited for.
     pub(crate) held: Vec<Message>,
 }
@@ -90,7 +90,7 @@ impl Driver {
             clocks: ClockWatch::default(),
             files: Arc::default(),
             commanders: Vec::new(),
-            sent: HashSet::new(),
+            not_sent: HashSet::new(),
             held: Vec::new(),
         }
     }
@@ -141,6 +141,9 @@ impl Driver {
                 Message::Done(key, input) => {
                     if let Some(begun) = self.begun.get_mut(&key) {
                         *begun = None;
+                    }
+                    if let Some(Input::NotSent { message, .. }) = &input {
+                        self.not_sent.insert(*message);
                     }
                     inputs.extend(input);
                 }
@@ -303,11 +306,12 @@ impl Driver {
                 continue;
             };
             if let (EffectKey::Send(step, ..), Effect::Send { session, message, .. }) = (key, &effect)
-                && !self.sent.insert(message.client_message_id)
+                && self.not_sent.remove(&message.client_message_id)
                 && !planted(Bug::NotHeardAgain)
             {
                 // The first try may have arrived although it failed, and been answered while the step waited: its
-                // runtime takes the second for the same and does not answer again, so what it said is heard again.
+                // runtime takes the second for the same and does not answer again, so what it said is heard again. A
+                // message that goes on after a person's answer did not fail: heard again, that answer would be too.
                 self.listen(step, *session);
             }
             let mut watch = None;
