@@ -116,6 +116,11 @@ impl Pump {
                 session,
                 request: Arc::new(request.clone()),
             },
+            SessionEventKind::PermissionRefused { request, rule } => Input::PermissionRefused {
+                session,
+                request: Arc::new(request.clone()),
+                rule: rule.clone(),
+            },
             SessionEventKind::PermissionAnswered { id, option, by } => Input::PermissionSettled {
                 session,
                 permission: id.clone(),

@@ -110,6 +110,7 @@ fn session(event: &Event) -> Option<ClientSessionId> {
         | Event::UsageCounted { session, .. }
         | Event::MessagePlanned { session, .. }
         | Event::PermissionAsked { session, .. }
+        | Event::PermissionRefused { session, .. }
         | Event::PermissionAnswered { session, .. }
         | Event::PermissionSettled { session, .. } => Some(*session),
         Event::RunCreated(_)
@@ -189,6 +190,7 @@ fn kind(event: &Event) -> &'static str {
         Event::UsageCounted { .. } => "usage_counted",
         Event::MessagePlanned { .. } => "message_planned",
         Event::PermissionAsked { .. } => "permission_asked",
+        Event::PermissionRefused { .. } => "permission_refused",
         Event::PermissionAnswered { .. } => "permission_answered",
         Event::PermissionSettled { .. } => "permission_settled",
         Event::Answered { .. } => "answered",
@@ -270,6 +272,7 @@ fn severity(event: &Event) -> Severity {
         | Event::WorktreeRestarted { .. }
         | Event::SessionFound { .. }
         | Event::PermissionAsked { .. }
+        | Event::PermissionRefused { .. }
         | Event::PermissionAnswered { .. }
         | Event::PermissionSettled {
             by: AnsweredBy::Cancel,

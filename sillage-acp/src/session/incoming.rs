@@ -257,7 +257,7 @@ impl Actor {
             workspace: &self.plan.request.workspace,
         };
         let answering = matches!(self.turn, Turn::Answering(_));
-        let allow = match decide(bounds, facts, &real) {
+        let (allow, rule) = match decide(bounds, facts, &real) {
             // Nobody is asked between messages: nothing would tell when the question is over.
             Decision::Ask if answering && !asked.request.options.is_empty() => {
                 self.log.push(SessionEventKind::Permission {
@@ -266,12 +266,12 @@ impl Actor {
                 self.permissions.push(asked);
                 return Ok(());
             }
-            Decision::Allow => true,
-            Decision::Ask => false,
-            Decision::Refuse(reason) => {
-                self.note(format!("`{}` was refused: {reason}", asked.request.title));
-                false
+            Decision::Allow => (true, None),
+            Decision::Ask if answering => {
+                (false, Some("it offers nothing that could be answered".to_owned()))
             }
+            Decision::Ask => (false, Some("nobody is asked between messages".to_owned())),
+            Decision::Refuse(reason) => (false, Some(reason.to_string())),
         };
         let option = option_for(allow, &asked.request.options).map(|option| option.id.clone());
         if (!allow || option.is_none())
@@ -279,11 +279,13 @@ impl Actor {
         {
             turn.refused = Some(POLICY);
         }
-        if allow && option.is_none() {
-            self.note(format!(
-                "`{}` is within the session's folders, and the agent offers no permission for this once only",
-                asked.request.title
-            ));
+        let no_option =
+            "it is within the session's folders, and the agent offers no permission for this once only";
+        if let Some(rule) = rule.or_else(|| option.is_none().then(|| no_option.to_owned())) {
+            self.log.push(SessionEventKind::PermissionRefused {
+                request: asked.request.clone(),
+                rule,
+            });
         }
         self.answer(&asked, option.as_deref(), POLICY)
     }

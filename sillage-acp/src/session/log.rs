@@ -182,6 +182,10 @@ fn cost(kind: &SessionEventKind) -> usize {
         SessionEventKind::Usage { .. } => 0,
         // The policy's own doing; a person's answer comes no oftener than persons do.
         SessionEventKind::PermissionAnswered { id, by, .. } if by == POLICY => id.len(),
+        SessionEventKind::PermissionRefused { request, rule } => {
+            let paths: usize = request.paths.iter().map(|path| path.as_os_str().len()).sum();
+            request.title.len() + paths + rule.len()
+        }
         _ => return 0,
     };
     OVERHEAD + words

@@ -107,7 +107,12 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
                 "is told what came of its sub-agents, and asked for the group's report".to_owned()
             }
         },
-        Event::PermissionAsked { request, .. } => permission_asked(request),
+        Event::PermissionAsked { request, .. } => {
+            format!("asks a person for permission: {}", asked_for(request))
+        }
+        Event::PermissionRefused { request, rule, .. } => {
+            format!("was refused permission: {}: {rule}", asked_for(request))
+        }
         Event::PermissionAnswered { asked, option, .. } => {
             format!("a person answered permission request {asked} with `{option}`")
         }
@@ -334,7 +339,8 @@ fn session_lost(run: &Run, step: StepIndex, words: &str) -> String {
     format!("its session is lost: {words}; {next}")
 }
 
-fn permission_asked(request: &PermissionRequest) -> String {
+/// What is asked, with the paths that its title does not name.
+fn asked_for(request: &PermissionRequest) -> String {
     let paths = request
         .paths
         .iter()
@@ -343,12 +349,8 @@ fn permission_asked(request: &PermissionRequest) -> String {
         .filter(|path| !request.title.contains(path.as_str()))
         .collect();
     match paths.is_empty() {
-        true => format!("asks a person for permission: {}", request.title),
-        false => format!(
-            "asks a person for permission: {} ({})",
-            request.title,
-            plain::list(&paths)
-        ),
+        true => request.title.clone(),
+        false => format!("{} ({})", request.title, plain::list(&paths)),
     }
 }
 

@@ -91,10 +91,20 @@ fn r10_the_journal_tells_what_was_asked_by_whom_it_was_answered_and_with_what() 
             Event::PermissionAsked {
                 step,
                 session,
-                request: Arc::new(request),
+                request: Arc::new(request.clone()),
             },
             Severity::Notice,
             "asks a person for permission: Write\u{fffd}[2J the page (/repo/page)",
+        ),
+        (
+            Event::PermissionRefused {
+                step,
+                session,
+                request: Arc::new(request),
+                rule: "the run's policy is `deny`".to_owned(),
+            },
+            Severity::Notice,
+            "was refused permission: Write\u{fffd}[2J the page (/repo/page): the run's policy is `deny`",
         ),
         (
             Event::PermissionAnswered {

@@ -268,7 +268,7 @@ pub struct SessionEvent {
     pub kind: SessionEventKind,
 }
 
-/// Kinds of session events. All but `Answer`, `Error`, `Usage`, `Permission` and `Ended` are chatter: they are
+/// Kinds of session events. All but `Answer`, `Error`, `Usage`, `Permission`, `PermissionRefused` and `Ended` are chatter: they are
 /// shown and kept in the transcript, and decide nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -310,6 +310,13 @@ pub enum SessionEventKind {
     Permission {
         /// The request.
         request: PermissionRequest,
+    },
+    /// The agent asked for a permission that nobody is asked for: it is refused.
+    PermissionRefused {
+        /// The request.
+        request: PermissionRequest,
+        /// The rule by which it is, in words.
+        rule: String,
     },
     /// A permission request was answered.
     PermissionAnswered {

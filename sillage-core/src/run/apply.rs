@@ -245,6 +245,10 @@ impl Run {
                 self.session_mut(*step, *session)?;
                 self.permission_asked(*step, fact.seq, request, at);
             }
+            Event::PermissionRefused { step, session, .. } => {
+                let state = self.session_mut(*step, *session)?;
+                state.refusals = state.refusals.saturating_add(1);
+            }
             Event::PermissionAnswered {
                 step, asked, option, ..
             } => self.permission_answered(*step, *asked, option, at),

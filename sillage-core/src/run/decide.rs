@@ -64,6 +64,11 @@ impl Run {
                 error,
             } => decision.failed(*session, *message, error),
             Input::PermissionAsked { session, request } => decision.permission_asked(*session, request),
+            Input::PermissionRefused {
+                session,
+                request,
+                rule,
+            } => decision.permission_refused(*session, request, rule),
             Input::PermissionSettled {
                 session,
                 permission,

@@ -232,6 +232,17 @@ pub enum Event {
         /// What is asked.
         request: Arc<PermissionRequest>,
     },
+    /// The agent asked for a permission, and a rule refused it. Told of the first [`super::REFUSALS_TOLD`] of a session.
+    PermissionRefused {
+        /// The step.
+        step: StepIndex,
+        /// The session.
+        session: ClientSessionId,
+        /// What is asked.
+        request: Arc<PermissionRequest>,
+        /// The rule, in words.
+        rule: String,
+    },
     /// A person answered; the agent is told next.
     PermissionAnswered {
         /// The step.
@@ -520,6 +531,7 @@ impl Event {
             | Event::UsageCounted { step, .. }
             | Event::MessagePlanned { step, .. }
             | Event::PermissionAsked { step, .. }
+            | Event::PermissionRefused { step, .. }
             | Event::PermissionAnswered { step, .. }
             | Event::PermissionSettled { step, .. }
             | Event::Answered { step, .. }

@@ -117,6 +117,15 @@ pub enum Input {
         /// What is asked.
         request: Arc<PermissionRequest>,
     },
+    /// An agent asked for a permission, and a rule refused it.
+    PermissionRefused {
+        /// The session.
+        session: ClientSessionId,
+        /// What is asked.
+        request: Arc<PermissionRequest>,
+        /// The rule, in words.
+        rule: String,
+    },
     /// A permission request is not open any more.
     PermissionSettled {
         /// The session.

@@ -66,7 +66,7 @@ pub use hand::{Hand, TakenWork};
 pub use input::{Command, Input, LeftBehind, PermissionAnswer, Refused, StepCommand};
 pub use not_run::{NotRun, NotRunBecause};
 pub use outbox::{EffectKey, Outbox};
-pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView};
+pub use permissions::{BadPermissionId, OpenPermission, PermissionId, PermissionView, REFUSALS_TOLD};
 pub use relaunch::{InTheWay, NotRelaunched, Relaunch, relaunch_from};
 pub use spent::{Cost, Spent};
 pub use step::{Conflict, Ledger, Phase, Step, StepSession, Wait, Work};

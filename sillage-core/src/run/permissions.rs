@@ -23,6 +23,9 @@ use crate::plain;
 use crate::ports::runtime::{PermissionOption, PermissionRequest};
 use crate::time::Timestamp;
 
+/// Permission requests of a session that rules refuse and the log tells of.
+pub const REFUSALS_TOLD: u16 = 100;
+
 /// A permission request whose agent has not been told an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPermission {

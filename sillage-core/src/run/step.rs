@@ -173,6 +173,8 @@ pub struct StepSession {
     pub(super) usage: Usage,
     /// Permission requests that wait for a person, or whose answer is on its way.
     pub(super) permissions: Vec<OpenPermission>,
+    /// Permission requests of it that were told to be refused by a rule.
+    pub(super) refusals: u16,
 }
 
 impl StepSession {
@@ -188,6 +190,7 @@ impl StepSession {
             prompted: false,
             usage: Usage::default(),
             permissions: Vec::new(),
+            refusals: 0,
         }
     }
 

@@ -574,4 +574,13 @@ fn r21_a_task_that_writes_nothing_only_reads_whoever_is_asked() {
         .filter(|deed| matches!(deed, Deed::Received { frame } if frame["error"]["code"] == -32601))
         .count();
     assert_eq!(refused, 2, "files and terminals are not offered");
+    // What was refused stands in the journal, with the rule.
+    let journal = stage.start(&["journal"]).wait().expect(0).stdout;
+    for told in [
+        "was refused permission: edit",
+        "the session has no folder to write, so it only reads",
+        "outside",
+    ] {
+        assert!(journal.contains(told), "{told}: {journal}");
+    }
 }

@@ -46,7 +46,7 @@ fn golden_events_are_read_as_they_were_meant_and_written_the_same() {
 fn every_kind_of_event_has_a_golden_sample() {
     let kinds: BTreeSet<String> = samples().iter().map(kind).collect();
     // One more with each kind that is added: the compiler tells of it through `Event::step`.
-    assert_eq!(kinds.len(), 58, "{kinds:?}");
+    assert_eq!(kinds.len(), 59, "{kinds:?}");
 }
 
 #[test]
@@ -529,6 +529,18 @@ fn samples() -> Vec<Recorded> {
                     tip: "c".repeat(40),
                 }],
             }),
+        },
+        Event::PermissionRefused {
+            step,
+            session,
+            request: Arc::new(PermissionRequest {
+                id: "p2".into(),
+                title: "write a".into(),
+                kind: Some("edit".into()),
+                paths: vec!["/repo/a".into()],
+                options: vec![],
+            }),
+            rule: "the run's policy is `deny`".into(),
         },
     ];
     events

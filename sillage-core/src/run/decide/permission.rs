@@ -9,6 +9,7 @@ use crate::ports::runtime::{PermissionRequest, RuntimeError};
 use crate::run::Refused;
 use crate::run::event::{AnsweredBy, Event};
 use crate::run::input::PermissionAnswer;
+use crate::run::permissions::REFUSALS_TOLD;
 
 impl Decision<'_> {
     pub(super) fn permission_asked(&mut self, session: ClientSessionId, request: &Arc<PermissionRequest>) {
@@ -28,6 +29,27 @@ impl Decision<'_> {
                 request: Arc::clone(request),
             });
             self.served(step);
+        }
+    }
+
+    /// What a rule refused is told, as long as an agent that asks for ever does not fill the log.
+    pub(super) fn permission_refused(
+        &mut self,
+        session: ClientSessionId,
+        request: &Arc<PermissionRequest>,
+        rule: &str,
+    ) {
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
+        let told = state.session.as_deref().map_or(0, |session| session.refusals);
+        if told < REFUSALS_TOLD {
+            self.say(Event::PermissionRefused {
+                step,
+                session,
+                request: Arc::clone(request),
+                rule: rule.to_owned(),
+            });
         }
     }
 

@@ -336,3 +336,24 @@ fn what_is_asked_twice_or_between_messages_is_no_news() {
     world.input(&mut run, super::world::asked(session, "p2"));
     assert_eq!(world.log.len(), length, "over");
 }
+
+#[test]
+fn c12_what_a_rule_refuses_is_told_with_the_rule_and_does_not_fill_the_log() {
+    let (mut world, mut run) = asking(&["a"], [Reply::Silence]);
+    let session = run.step(A).unwrap().session().unwrap().id();
+    let Input::PermissionAsked { request, .. } = super::world::asked(session, "p1") else {
+        panic!("it asks");
+    };
+    let refusal = Input::PermissionRefused {
+        session,
+        request,
+        rule: "the run's policy is `deny`".to_owned(),
+    };
+    for _ in 0..3 * crate::run::REFUSALS_TOLD {
+        world.input(&mut run, refusal.clone());
+    }
+    let told = |fact: &&crate::run::Recorded| matches!(&fact.event, Event::PermissionRefused { rule, .. } if rule.contains("deny"));
+    let told = world.log.iter().filter(told).count();
+    assert_eq!(told, usize::from(crate::run::REFUSALS_TOLD));
+    assert_eq!(run.step(A).unwrap().word(), "running", "nobody is waited for");
+}
