@@ -11,6 +11,9 @@ use sillage::core::run::{
 use sillage::core::settings::Settings;
 use sillage::core::task::Task;
 
+use crate::failure::Failure;
+use crate::output::{Output, Tone};
+
 /// The word that lifts a ceiling.
 const LIFT: &str = "none";
 
@@ -55,6 +58,31 @@ impl Ceilings {
             time: self.max_time.unwrap_or_default(),
         }
     }
+}
+
+/// What is said of a ceiling of cost that is replaced by one in another currency.
+pub(crate) fn exchanged(change: &BudgetChange, before: Option<&Budget>) -> Option<String> {
+    let (before, now) = change.exchanged(before)?;
+    Some(format!(
+        "the ceiling of {before} is replaced by one of {now}: what agents tell in {} is not held any more",
+        before.currency
+    ))
+}
+
+/// Tells it.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(crate) fn tell_exchanged(
+    change: &BudgetChange,
+    before: Option<&Budget>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if let Some(words) = exchanged(change, before) {
+        let warning = output.paint(Tone::Warning, "warning");
+        output.line(format_args!("{warning}: {words}"))?;
+    }
+    Ok(())
 }
 
 fn change<T>(text: &str, parse: impl Fn(&str) -> Result<T, BadCeiling>) -> Result<CeilingChange<T>, String> {

@@ -47,7 +47,10 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
         left_behind::tell(&adapters, output).await?;
         let earlier = adapters.engine().load(&arguments.run).await?;
         let policy = earlier.definition().policy.permissions;
-        let budget = Budget::changed(settings.limits.budget, &arguments.ceilings.change());
+        // As for permissions, what the earlier run went by holds unless something else is said.
+        let before = earlier.budget().copied().or(settings.limits.budget);
+        let change = arguments.ceilings.change();
+        let budget = Budget::changed(before, &change);
         let request = LaunchRequest {
             budget,
             fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),
@@ -63,6 +66,9 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
         let (store, workspace) = (&*adapters.store, &*adapters.workspace);
         let from = &arguments.from;
         let mut relaunched = prepare_relaunch(&request, run, &earlier, from, store, workspace).await?;
+        relaunched
+            .warnings
+            .extend(ceilings::exchanged(&change, before.as_ref()));
         if let Some(budget) = &relaunched.definition.policy.budget {
             let task = &relaunched.definition.task;
             relaunched

@@ -8,7 +8,7 @@ use sillage::core::run::Refused;
 
 use crate::adapters::Adapters;
 use crate::arguments::Global;
-use crate::ceilings::Ceilings;
+use crate::ceilings::{self, Ceilings};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
@@ -37,11 +37,9 @@ pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> R
             None => choose(&adapters).await?,
         };
         let known = adapters.engine().load(&run).await?;
-        match adapters
-            .engine()
-            .resume_with(&run, arguments.ceilings.change())
-            .await
-        {
+        let change = arguments.ceilings.change();
+        ceilings::tell_exchanged(&change, known.budget(), output)?;
+        match adapters.engine().resume_with(&run, change).await {
             Ok(handle) => drive::to_its_end(&adapters, handle, Some(known), output).await,
             Err(EngineError::Refused(Refused::NothingLeft(_))) => {
                 let over = adapters.engine().load(&run).await?;

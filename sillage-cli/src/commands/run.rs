@@ -66,7 +66,9 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
     drive::block_on(async {
         let adapters = Adapters::open(&data, &settings)?;
         left_behind::tell(&adapters, output).await?;
-        let budget = Budget::changed(settings.limits.budget, &arguments.ceilings.change());
+        let change = arguments.ceilings.change();
+        ceilings::tell_exchanged(&change, settings.limits.budget.as_ref(), output)?;
+        let budget = Budget::changed(settings.limits.budget, &change);
         let request = LaunchRequest {
             budget,
             fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),

@@ -218,12 +218,12 @@ impl fmt::Display for Budget {
 }
 
 impl Ceiling {
-    /// What it is called in the middle of a sentence, e.g. `2,000,000 tokens`, `5.00 USD`, `2h00m under way`.
+    /// What it is called in the middle of a sentence, e.g. `2,000,000 tokens`, `5.00 USD`, `2h00m of time`.
     #[must_use]
     pub fn words(&self) -> String {
         match self.kind {
             BudgetKind::Tokens | BudgetKind::Cost => self.to_string(),
-            BudgetKind::Time => format!("{self} under way"),
+            BudgetKind::Time => format!("{self} of time"),
         }
     }
 
@@ -318,6 +318,17 @@ pub struct BudgetChange {
 }
 
 impl BudgetChange {
+    /// A ceiling of cost in one currency that it replaces by one in another: what agents tell in the first is not held
+    /// any more.
+    #[must_use]
+    pub fn exchanged(&self, before: Option<&Budget>) -> Option<(Money, Money)> {
+        let CeilingChange::Set(cost) = self.cost else {
+            return None;
+        };
+        let before = before?.cost?;
+        (before.currency != cost.currency).then_some((before, cost))
+    }
+
     /// Whether it changes nothing.
     #[must_use]
     pub fn is_nothing(&self) -> bool {

@@ -284,7 +284,8 @@ impl Step {
             BudgetKind::Cost => usage.cost_micros.is_some() && usage.currency.is_some(),
             BudgetKind::Time => true,
         };
-        // One that is at its first answer has had no chance to tell.
-        !told && (self.report.is_some() || !self.worked.is_zero())
+        // One that is at its first answer has had no chance to tell, and one that is taken spent nothing here.
+        let reported = self.report.is_some() && self.hand().is_none_or(|hand| hand.taken.is_none());
+        !told && (reported || !self.worked.is_zero())
     }
 }

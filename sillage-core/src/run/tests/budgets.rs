@@ -483,3 +483,22 @@ fn once_time_is_up_nobody_waits_and_a_resume_goes_on_in_the_same_session() {
         }
     }
 }
+
+#[test]
+fn a_ceiling_in_another_currency_is_known_to_replace_the_one_before() {
+    let usd = Budget {
+        cost: parse_cost("5USD").ok(),
+        ..Budget::default()
+    };
+    let change = |text: &str| BudgetChange {
+        cost: CeilingChange::Set(parse_cost(text).unwrap()),
+        ..BudgetChange::default()
+    };
+    let told = change("4EUR").exchanged(Some(&usd));
+    assert_eq!(
+        told.map(|(before, now)| (before.to_string(), now.to_string())),
+        Some(("5.00 USD".to_owned(), "4.00 EUR".to_owned()))
+    );
+    assert_eq!(change("6USD").exchanged(Some(&usd)), None);
+    assert_eq!(change("4EUR").exchanged(None), None);
+}
