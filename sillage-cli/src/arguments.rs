@@ -30,13 +30,11 @@ pub(crate) struct Global {
     /// Answer yes where a question would be asked. Without a terminal none is asked.
     #[arg(long, short, global = true)]
     pub(crate) yes: bool,
-    /// Where runs are kept [default: sillage in the folder for data].
-    #[arg(long, global = true, env = "SILLAGE_DATA_DIR", value_name = "FOLDER", value_hint = ValueHint::DirPath,
-          hide_env_values = true)]
+    /// Where runs are kept [default: sillage in the folder for data] [env: SILLAGE_DATA_DIR].
+    #[arg(long, global = true, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The settings file [default: sillage/config.yaml in the folder for settings].
-    #[arg(long, global = true, env = "SILLAGE_CONFIG", value_name = "FILE", value_hint = ValueHint::FilePath,
-          hide_env_values = true)]
+    /// The settings file [default: sillage/config.yaml in the folder for settings] [env: SILLAGE_CONFIG].
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// When to use colours.
     #[arg(
@@ -48,6 +46,21 @@ pub(crate) struct Global {
         hide_possible_values = false
     )]
     pub(crate) color: ColorChoice,
+}
+
+impl Global {
+    /// With what the environment says where the command line does not. The parser is not let read it: its usage texts
+    /// would name these options as if they had to be given.
+    pub(crate) fn with_environment(mut self) -> Global {
+        let told = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        self.data_dir = self.data_dir.or_else(|| told("SILLAGE_DATA_DIR"));
+        self.config = self.config.or_else(|| told("SILLAGE_CONFIG"));
+        self
+    }
 }
 
 /// The commands.

@@ -31,7 +31,10 @@ use crate::terminal::{ColorChoice, Terminal};
 
 fn main() -> ExitCode {
     match Arguments::try_parse() {
-        Ok(arguments) => run(arguments),
+        Ok(arguments) => run(Arguments {
+            global: arguments.global.with_environment(),
+            ..arguments
+        }),
         Err(error) => misunderstood(&error),
     }
     .into()

@@ -86,3 +86,20 @@ fn h14_completions_know_the_commands_of_every_shell() {
         }
     }
 }
+
+#[test]
+fn h14_a_usage_text_names_what_is_missing_and_not_what_the_environment_says() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(["retry"]);
+    command
+        .env("SILLAGE_DATA_DIR", sandbox.path("data"))
+        .env("SILLAGE_CONFIG", sandbox.path("config.yaml"));
+    let ended = ended(command.output().expect("the program runs"));
+    assert_eq!(ended.code, 2);
+    let usage = ended.stderr.lines().find(|line| line.starts_with("Usage:"));
+    let usage = usage.expect("a usage text");
+    assert!(
+        usage.contains("<RUN>") && !usage.contains("--data-dir") && !usage.contains("--config"),
+        "{usage}"
+    );
+}

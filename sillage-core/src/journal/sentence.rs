@@ -437,7 +437,7 @@ fn taken(from: &RunId, report: &Report, work: Option<&TakenWork>) -> String {
 
 fn committed(work: &Committed) -> String {
     match work.commits {
-        0 => "left nothing to commit".to_owned(),
+        0 => "there is no work of it to commit".to_owned(),
         1 => format!("its work is committed: {} (1 commit, {})", work.tip, work.diff),
         commits => format!(
             "its work is committed: {} ({commits} commits, {})",

@@ -356,7 +356,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
         (
             reached(BudgetKind::Time, BudgetMode::Enforce),
             Warning,
-            "the ceiling of 33m20s under way is reached, 35m00s used: no new session is opened, and work in open ones goes on to its end",
+            "the ceiling of 33m20s of time is reached, 35m00s used: no new session is opened, and work in open ones goes on to its end",
         ),
         (
             Event::RunEnded {
@@ -665,7 +665,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
                 work: committed(0),
             },
             Info,
-            "left nothing to commit",
+            "there is no work of it to commit",
         ),
         (
             Event::WorkCommitted {

@@ -155,7 +155,9 @@ fn merge(step: &Step, work: &Work) -> Option<Merge> {
             files: work.conflicts.clone(),
         }
     } else if committed.commits == 0 {
-        Merge::Nothing
+        // Of what never ran nobody expects work.
+        let ran = step.report().is_some() || !step.worked(step.ended()?).is_zero();
+        return ran.then_some(Merge::Nothing);
     } else {
         Merge::Withheld
     })

@@ -116,7 +116,7 @@ impl Run {
                 work.holds.clear();
                 work.conflicts.clear();
                 work.conflict = None;
-                work.rescued.extend(rescued.clone());
+                work.keep_rescued(rescued.as_ref());
             }
             Event::SessionPlanned { step, request } => {
                 self.drop_session(*step);

@@ -132,7 +132,7 @@ impl Run {
     pub(super) fn merge_abandoned(&mut self, step: StepIndex, rescued: Option<&String>) {
         let work = self.step_mut(step).work_mut();
         work.conflict = None;
-        work.rescued.extend(rescued.cloned());
+        work.keep_rescued(rescued);
     }
 
     /// The conflict was told to its agent.

@@ -45,6 +45,18 @@ pub enum NotRelaunched {
         /// The agent with the nearest name.
         near: Option<String>,
     },
+    /// What was named is a sub-agent: it comes to be by its coordinator's plan, which is made anew.
+    #[error(
+        "{agent} is a sub-agent, and runs again with its agent only: relaunch from {coordinator}, or have it done again in run {run} with `retry`"
+    )]
+    SubAgent {
+        /// What was named.
+        agent: String,
+        /// Its coordinator.
+        coordinator: String,
+        /// The earlier run.
+        run: RunId,
+    },
     /// The new run works in another repository.
     #[error("run {0} worked in another repository: its commits cannot be taken")]
     OtherRepository(RunId),
@@ -169,6 +181,16 @@ pub fn relaunch_from(
     let (Some(old), Some(new)) = (Side::of(old_task), Side::of(task)) else {
         return Err(no_agent(&mut std::iter::empty()));
     };
+    if let Some(of) = earlier
+        .step_named(from)
+        .and_then(|step| earlier.coordinator_of(step))
+    {
+        return Err(NotRelaunched::SubAgent {
+            agent: plain::line(from),
+            coordinator: earlier.step_name(of).to_owned(),
+            run,
+        });
+    }
     let Some(&node) = new.by_id.get(from) else {
         return Err(no_agent(&mut new.by_id.keys().copied()));
     };
@@ -497,6 +519,40 @@ mod tests {
         };
         let refused = relaunch_from(&run, &same, Some(&other), "d").unwrap_err();
         assert!(matches!(refused, NotRelaunched::OtherRepository(_)));
+    }
+
+    #[test]
+    fn r13_a_sub_agent_is_named_as_one_with_its_coordinator() {
+        let definition = task(&["build", "c"], &[("build", "c")]).with_dynamic("build");
+        let run = World::new(definition).run_to_end();
+        let same = Task::clone(&run.definition().task);
+        let told = relaunched(&run, &same, "build/x").unwrap_err().to_string();
+        assert!(
+            told.contains("build/x is a sub-agent") && told.contains("relaunch from build"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_is_taken_is_not_told_to_have_hidden_what_it_cost() {
+        use crate::run::{Budget, BudgetView, parse_cost};
+        let mut definition = chain();
+        definition.policy.budget = Some(Budget {
+            cost: parse_cost("5USD").ok(),
+            ..Budget::default()
+        });
+        let mut world = World::new(definition);
+        let words = "refused".to_owned();
+        world.script("d", [Reply::Error(RuntimeError::Permanent { words })]);
+        let run = world.run_to_end();
+        let same = Task::clone(&run.definition().task);
+        let taken = relaunched(&run, &same, "d").unwrap().taken;
+        let facts = Run::relaunch(world.now, run.definition().clone(), run.id(), taken);
+        let new = Run::replay(facts).unwrap();
+        assert_eq!(
+            BudgetView::of(&new, world.now).unwrap().to_string(),
+            "cost 0.00 of 5.00 USD used"
+        );
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub struct Work {
     pub rescued: Vec<String>,
 }
 
+impl Work {
+    /// Where earlier work was kept, once: what is kept again, after a crash for one, is kept under the same name.
+    pub(super) fn keep_rescued(&mut self, rescued: Option<&String>) {
+        let new = rescued.filter(|name| !self.rescued.contains(name));
+        self.rescued.extend(new.cloned());
+    }
+}
+
 /// A merge that changed the integration branch.
 #[derive(Debug, Clone)]
 pub(super) struct MergeDone {
@@ -74,4 +82,19 @@ pub struct Ledger {
     pub faults: Vec<Fault>,
     /// Troubles in closing its sessions.
     pub troubles: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r12_where_work_was_kept_is_told_once() {
+        let mut work = Work::default();
+        let (one, two) = ("refs/1".to_owned(), "refs/2".to_owned());
+        for kept in [Some(&one), None, Some(&one), Some(&two)] {
+            work.keep_rescued(kept);
+        }
+        assert_eq!(work.rescued, [one, two]);
+    }
 }

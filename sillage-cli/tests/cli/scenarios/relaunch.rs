@@ -150,6 +150,37 @@ prompts:
 }
 
 #[test]
+fn r13_a_relaunch_keeps_the_ceilings_of_the_run_that_it_takes_from_and_says_which_it_changes() {
+    let stage = chain();
+    stage
+        .start(&[
+            "run",
+            "task.yaml",
+            "--yes",
+            "--max-tokens",
+            "7M",
+            "--max-cost",
+            "5USD",
+        ])
+        .wait()
+        .expect(1);
+    let run = stage.log().run.id().to_string();
+    edit(&stage, "Mission of Delta", "Better mission");
+    let told = stage
+        .start(&["relaunch", &run, "--from", "delta", "--yes", "--max-cost", "4EUR"])
+        .wait()
+        .expect(0);
+    let told = format!("{}{}", told.stdout, told.stderr);
+    assert!(
+        told.contains("the ceiling of 5.00 USD is replaced by one of 4.00 EUR"),
+        "{told}"
+    );
+    let log = stage.log();
+    let budget = log.run.budget().expect("its ceilings");
+    assert_eq!(budget.to_string(), "at most 7,000,000 tokens and 4.00 EUR");
+}
+
+#[test]
 fn r13_a_relaunch_is_refused_with_every_reason_and_nothing_is_started() {
     let stage = chain();
     stage.run().expect(1);
@@ -223,10 +254,12 @@ prompts:
         .wait()
         .expect(0);
     assert_eq!(stage.sandbox.read("work/old.yaml"), original);
-    stage
-        .start(&["restore", &run, "--output", "old.yaml"])
-        .wait()
-        .expect(2);
+    for named in ["old.yaml", "nowhere/old.yaml", "old.yaml/old.yaml", "."] {
+        stage
+            .start(&["restore", &run, "--output", named])
+            .wait()
+            .expect(2);
+    }
     stage.assert_no_process();
 }
 
