@@ -394,3 +394,38 @@ async fn drain(source: &mut (impl AsyncRead + Unpin), mut each: impl FnMut(&[u8]
         each(&buffer[..count]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn h4_what_the_machine_has_no_more_of_is_waited_for_and_what_is_wrong_is_not() {
+        let program = Program {
+            agent: "a".to_owned(),
+            session: ClientSessionId(Default::default()),
+            guarded: false,
+            records: None,
+            words: vec!["agent".into()],
+            environment: Vec::new(),
+            folder: "/".into(),
+            log: None,
+        };
+        for scarce in [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::AGAIN,
+            Errno::TXTBSY,
+        ] {
+            let error = not_started(&program, &scarce.into());
+            assert!(matches!(error, RuntimeError::Temporary { .. }), "{error:?}");
+        }
+        for wrong in [Errno::NOENT, Errno::ACCESS, Errno::INVAL] {
+            let error = not_started(&program, &wrong.into());
+            assert!(matches!(error, RuntimeError::Permanent { .. }), "{error:?}");
+        }
+    }
+}
