@@ -53,6 +53,13 @@ impl Decision<'_> {
         match result {
             Ok(found) => {
                 let in_flight = state.session.as_deref().and_then(|s| s.in_flight.clone());
+                let is_to_send = in_flight.is_some()
+                    && matches!(found.in_flight, MessageFate::NotReceived | MessageFate::None);
+                // Its account was closed while it was looked for: it is again when that opens, for what an engine before
+                // this one sent may arrive meanwhile (R8).
+                if is_to_send && self.run.gates.keeps_out(step) && !self.is_stopping() {
+                    return self.wait_for_its_gate(step);
+                }
                 self.say(Event::SessionFound {
                     step,
                     session,

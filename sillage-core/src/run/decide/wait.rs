@@ -106,6 +106,15 @@ impl Decision<'_> {
         shortened(wait, seed(self.run.id().as_str(), step, tries))
     }
 
+    /// The step waits for its account's gate, which others closed.
+    pub(super) fn wait_for_its_gate(&mut self, step: StepIndex) {
+        let Some(gate) = self.run.gates.gate(step) else {
+            return;
+        };
+        let (cause, until, words) = (gate.wall.cause, gate.wall.until, gate.wall.words.clone());
+        self.wait_until(step, cause, until, words, true);
+    }
+
     /// The step met the wall that its account's gate stands for: the gate is closed, once, and the step waits for it.
     fn meet_wall(&mut self, step: StepIndex, said: Said, resend: bool) {
         let (gates, now) = (&self.run.gates, self.now);

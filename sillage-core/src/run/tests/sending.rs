@@ -1,7 +1,9 @@
 //! B1: a message whose sending was told as failed may have arrived all the same.
 
 use super::*;
-use crate::ports::runtime::{Answer, FoundSession, MessageFate, MessageRequest, PermissionRequest};
+use crate::ports::runtime::{
+    Answer, FoundSession, MessageFate, MessageRequest, OpenedSession, PermissionRequest,
+};
 
 /// A run whose one message was told as not sent, and waits to be sent again.
 fn not_known_to_be_sent() -> (World, Run, crate::id::ClientSessionId, MessageRequest) {
@@ -146,4 +148,54 @@ fn r7_b3_a_failure_that_is_told_again_by_a_session_found_is_not_waited_for_again
     assert_eq!(world.told(0, MessagePurpose::Continuation), 1);
     assert_eq!(world.told(0, MessagePurpose::Mission), 1);
     assert_eq!(run.step(StepIndex(0)).unwrap().word(), "running");
+}
+
+#[test]
+fn r8_a_session_that_is_found_behind_a_closed_gate_is_sent_nothing_and_is_found_again_when_it_opens() {
+    let mut world = World::new(task(&["a", "b"], &[]));
+    let mut run = world.start();
+    for step in [0, 1] {
+        world.settle_until_phase(&mut run, step, |phase| *phase == Phase::Prompted);
+    }
+    let mut run = world.take_up_again();
+    let id = |run: &Run, step| run.step(StepIndex(step)).unwrap().session().unwrap().id();
+    let (a, b) = (id(&run, 0), id(&run, 1));
+    let quota = RuntimeError::Quota {
+        words: "used up".to_owned(),
+        resets_at: None,
+    };
+    let found = FoundSession {
+        opened: OpenedSession {
+            native: None,
+            agent: "x".to_owned(),
+            pid: None,
+        },
+        restarted: true,
+        in_flight: MessageFate::NotReceived,
+    };
+    let inputs = vec![
+        Input::Found {
+            session: b,
+            result: Err(quota),
+        },
+        Input::Found {
+            session: a,
+            result: Ok(found),
+        },
+    ];
+    world.turn(&mut run, inputs);
+    let sends = |run: &Run| run.outbox().iter().any(|key| matches!(key, EffectKey::Send(..)));
+    assert!(!sends(&run), "the account is closed");
+    assert!(matches!(run.step(StepIndex(0)).unwrap().phase(), Phase::Held(_)));
+    let before = world.log.len();
+    let run = world.go_on(run);
+    assert_eq!(run.end(), Some(RunEnd::Complete));
+    let since = &world.log[before..];
+    let opened = since
+        .iter()
+        .position(|fact| matches!(fact.event, Event::GateProbed { .. }));
+    let again = since
+        .iter()
+        .position(|fact| matches!(fact.event, Event::SessionFound { .. }));
+    assert!(opened.unwrap() < again.unwrap());
 }

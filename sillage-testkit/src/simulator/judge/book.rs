@@ -16,6 +16,8 @@ pub(super) struct StepBook {
     /// Whether what follows it may run.
     pub(super) lets_follow: bool,
     pub(super) session: Option<ClientSessionId>,
+    /// The last fact by which something was to leave for it.
+    pub(super) set_to_work: u64,
     /// Waits since the last answer.
     pub(super) tries: u32,
     /// Its accepted report, in this life: outcome, and whether blockers are in it.

@@ -89,6 +89,17 @@ impl Judge {
         reason = "what is not named here is held to the promises about the whole state only"
     )]
     fn note(&mut self, fact: &Recorded, sessions: &Sessions) {
+        if let Event::SessionPlanned { step, .. }
+        | Event::SessionOpened { step, .. }
+        | Event::SessionFound { step, .. }
+        | Event::MessagePlanned { step, .. }
+        | Event::StepStarted { step } = &fact.event
+        {
+            let seq = fact.seq.0;
+            if let Some(book) = self.steps.get_mut(step.position()) {
+                book.set_to_work = seq;
+            }
+        }
         match &fact.event {
             Event::RunCreated(definition) => {
                 self.steps = vec![StepBook::default(); definition.task.agents.len()];
@@ -96,7 +107,11 @@ impl Judge {
             }
             Event::EngineStarted { .. } => self.engine_started(),
             Event::StopAsked { .. } => self.stopping = true,
-            Event::ResumeAsked => self.resumed(),
+            Event::ResumeAsked => {
+                self.undated_gates_are_tried(fact.at);
+                self.resumed();
+            }
+            Event::ClockJumped { by_ms } => self.gates_in_a_clock_that_was_set(*by_ms, fact.at),
             Event::RetryAsked { step } => self.retried(*step),
             Event::StepSkipped { step } => self.skipped(*step),
             Event::StepOutdated { step, .. } => self.begun_anew(*step),
@@ -147,8 +162,8 @@ impl Judge {
                 answer,
             } => self.answered(*step, *message, answer, sessions),
             Event::ReportAccepted { step, report } => self.accepted(*step, report, sessions),
-            Event::GateClosed { account, wall, .. } | Event::GateDated { account, wall, .. } => {
-                self.gate_closed(account, wall, fact.at);
+            Event::GateClosed { account, step, wall } | Event::GateDated { account, step, wall } => {
+                self.gate_closed(account, *step, wall, fact.at);
             }
             Event::GateProbed { account, step } => self.gate_probed(account, *step, fact.at),
             Event::GateOpened { account, by, .. } => self.gate_opened(account, *by, fact.at),

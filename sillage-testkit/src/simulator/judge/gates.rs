@@ -2,7 +2,7 @@
 //! begins behind one that is closed (R8).
 
 use sillage_core::id::StepIndex;
-use sillage_core::run::{DOUBTFUL_AFTER, OpenedBy, Wall};
+use sillage_core::run::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, OpenedBy, Wall};
 use sillage_core::time::Timestamp;
 
 use super::{Judge, Promise};
@@ -11,14 +11,17 @@ use super::{Judge, Promise};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GateBook {
     until: Timestamp,
-    closed: bool,
+    /// Whether that is a date which the provider named.
+    dated: bool,
+    /// The fact that closed it; none: it is open.
+    closed: Option<u64>,
     /// The step that was let through to see whether it is served.
     probe: Option<StepIndex>,
 }
 
 impl Judge {
     /// A gate closes, or its date changes: what the provider said is the world's own word, not the log's.
-    pub(super) fn gate_closed(&mut self, account: &str, wall: &Wall, at: Timestamp) {
+    pub(super) fn gate_closed(&mut self, account: &str, step: StepIndex, wall: &Wall, at: Timestamp) {
         let until = wall.until;
         let named = named(&wall.words);
         let trusted = named.filter(|named| *named > at && named.since(at) <= DOUBTFUL_AFTER);
@@ -31,10 +34,13 @@ impl Judge {
                 until.0, wall.words
             )
         });
+        let before = self.gates.get(account).filter(|gate| gate.closed.is_some());
         let book = GateBook {
             until,
-            closed: true,
-            probe: None,
+            dated: !wall.single,
+            closed: before.map_or(Some(self.last), |gate| gate.closed),
+            // The one that tries goes on until it meets the wall itself.
+            probe: before.and_then(|gate| gate.probe).filter(|probe| *probe != step),
         };
         self.gates.insert(account.to_owned(), book);
     }
@@ -56,17 +62,38 @@ impl Judge {
         let Some(gate) = self.gates.get_mut(account) else {
             return;
         };
-        gate.closed = false;
+        gate.closed = None;
         let (due, until) = (by != OpenedBy::Date || at >= gate.until, gate.until);
         self.expect(Promise::Gates, due, || {
             format!("account {account} opens at {}, closed until {}", at.0, until.0)
         });
     }
 
-    /// A session is asked for, or a message sent, for a step.
+    /// A person goes on with the run: accounts without a date are tried at once.
+    pub(super) fn undated_gates_are_tried(&mut self, at: Timestamp) {
+        for gate in self.gates.values_mut().filter(|gate| !gate.dated) {
+            gate.until = gate.until.min(at);
+        }
+    }
+
+    /// The clock was set: spans count on, dates that a provider named stay.
+    pub(super) fn gates_in_a_clock_that_was_set(&mut self, by_ms: i64, at: Timestamp) {
+        for gate in self.gates.values_mut() {
+            if !gate.dated {
+                gate.until = gate.until.shifted(by_ms);
+            } else if gate.until.since(at) > DOUBTFUL_AFTER {
+                gate.dated = false;
+                gate.until = at.plus(DOUBTFUL_RETRY);
+            }
+        }
+    }
+
+    /// A session is asked for, or a message sent, for a step. What it was to do before the gate closed may be on its way.
     pub(super) fn passes_its_gate(&mut self, step: StepIndex, what: &str) {
         let Some(gate) = self.gate_of(step) else { return };
-        let passes = !gate.closed || gate.probe == Some(step);
+        let Some(closed) = gate.closed else { return };
+        let on_its_way = self.steps[step.position()].set_to_work < closed;
+        let passes = on_its_way || gate.probe == Some(step);
         self.expect(Promise::Gates, passes, || {
             format!(
                 "{what} of step {} leaves, whose account is closed until {}",

@@ -150,6 +150,7 @@ impl Judge {
         book.begin_anew();
         if let Some(session) = book.session.and_then(|id| self.sessions.get_mut(&id)) {
             session.over = true;
+            session.left = true;
         }
     }
 
