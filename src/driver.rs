@@ -3,13 +3,13 @@
 //! Inputs that are waiting make one turn: the machine decides and believes, the facts become durable as one batch,
 //! and only then is anything shown or done. Recovery is the same loop over a run read from its log.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use sillage_core::id::{ClientMessageId, ClientSessionId, StepIndex};
+use sillage_core::id::{ClientSessionId, StepIndex};
 use sillage_core::planted::{Bug, planted};
 use sillage_core::ports::Ids;
 use sillage_core::run::{
@@ -22,6 +22,7 @@ use crate::accounts::Accounts;
 use crate::effects::{self, Files};
 use crate::engine::{Engine, EngineError};
 use crate::feed::Feed;
+use crate::listening::Listening;
 use crate::pump::Pump;
 
 /// Longest sleep before the clock is looked at again: the machine may have slept, or its clock been set.
@@ -56,14 +57,12 @@ pub(crate) struct Driver {
     pub(crate) receiver: mpsc::UnboundedReceiver<Message>,
     /// Effects begun and still wanted; no task once it is carried out.
     begun: HashMap<EffectKey, Option<JoinHandle<()>>>,
-    pumps: HashMap<ClientSessionId, JoinHandle<()>>,
+    listening: Listening,
     accounts: Accounts,
     clocks: ClockWatch,
     files: Arc<Files>,
     /// Whose commands are among the inputs of the turn.
     commanders: Vec<(Input, oneshot::Sender<Result<(), Refused>>)>,
-    /// Messages that were told as not sent, and were not sent again since.
-    not_sent: HashSet<ClientMessageId>,
     /// What came while the disk was waited for.
     pub(crate) held: Vec<Message>,
 }
@@ -85,12 +84,11 @@ impl Driver {
             sender,
             receiver,
             begun: HashMap::new(),
-            pumps: HashMap::new(),
+            listening: Listening::default(),
             accounts: Accounts::default(),
             clocks: ClockWatch::default(),
             files: Arc::default(),
             commanders: Vec::new(),
-            not_sent: HashSet::new(),
             held: Vec::new(),
         }
     }
@@ -142,8 +140,8 @@ impl Driver {
                     if let Some(begun) = self.begun.get_mut(&key) {
                         *begun = None;
                     }
-                    if let Some(Input::NotSent { message, .. }) = &input {
-                        self.not_sent.insert(*message);
+                    if let Some(Input::NotSent { session, message, .. }) = &input {
+                        self.listening.not_sent(*session, *message);
                     }
                     inputs.extend(input);
                 }
@@ -240,17 +238,16 @@ impl Driver {
             &fact.event
         {
             self.feed.heard(*step, fact.at);
-            self.listen(*step, *session);
+            let pump = self.pump(*step, *session);
+            self.listening.begin(pump);
         }
-        if let Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } = &fact.event
-            && let Some(pump) = self.pumps.remove(session)
-        {
-            pump.abort();
+        if let Event::SessionClosed { session, .. } | Event::SessionLost { session, .. } = &fact.event {
+            self.listening.end(*session);
         }
     }
 
-    fn listen(&mut self, step: StepIndex, session: ClientSessionId) {
-        let pump = Pump {
+    fn pump(&self, step: StepIndex, session: ClientSessionId) -> Pump {
+        Pump {
             run: self.run.id().clone(),
             step,
             session,
@@ -260,16 +257,6 @@ impl Driver {
             feed: self.feed.clone(),
             files: Arc::clone(&self.files),
             sender: self.sender.clone(),
-        };
-        let sender = self.sender.clone();
-        let listening = async move {
-            if let Err(panic) = AssertUnwindSafe(pump.run()).catch_unwind().await {
-                let what = format!("listening to session {session}");
-                let _ = sender.send(Message::Panicked(what, words(panic)));
-            }
-        };
-        if let Some(earlier) = self.pumps.insert(session, tokio::spawn(listening)) {
-            earlier.abort();
         }
     }
 
@@ -305,14 +292,11 @@ impl Driver {
             let Some(effect) = self.run.effect(key) else {
                 continue;
             };
-            if let (EffectKey::Send(step, ..), Effect::Send { session, message, .. }) = (key, &effect)
-                && self.not_sent.remove(&message.client_message_id)
+            if let (EffectKey::Send(step, message), Effect::Send { session, .. }) = (key, &effect)
                 && !planted(Bug::NotHeardAgain)
             {
-                // The first try may have arrived although it failed, and been answered while the step waited: its
-                // runtime takes the second for the same and does not answer again, so what it said is heard again. A
-                // message that goes on after a person's answer did not fail: heard again, that answer would be too.
-                self.listen(step, *session);
+                let pump = self.pump(step, *session);
+                self.listening.sends(message, pump);
             }
             let mut watch = None;
             if let EffectKey::Open(step, _) | EffectKey::Find(step, _) | EffectKey::Commit(step) = key {
@@ -335,9 +319,7 @@ impl Driver {
     /// Closes what may still be alive, so that a run that is over leaves no process.
     async fn leave_nothing(&mut self) {
         self.accounts.stop();
-        for (_, pump) in self.pumps.drain() {
-            pump.abort();
-        }
+        self.listening.end_all();
         for (key, task) in self.begun.drain() {
             if let (EffectKey::Open(..) | EffectKey::Find(..) | EffectKey::Check, Some(task)) = (key, task) {
                 task.abort();

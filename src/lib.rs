@@ -21,6 +21,7 @@ mod feed;
 mod files;
 mod follow;
 mod launch;
+mod listening;
 pub mod project;
 mod pump;
 mod reader;

@@ -1,6 +1,7 @@
 //! Listening to one session: what decides goes to the driver, chatter to the feed and the transcript.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -45,8 +46,9 @@ struct Pending {
 }
 
 impl Pump {
-    pub(crate) async fn run(self) {
-        let mut events = match self.runtime.events(self.session, 0).await {
+    /// Listens to the events after the one numbered `after`; `heard` follows.
+    pub(crate) async fn run(self, after: u64, heard: &AtomicU64) {
+        let mut events = match self.runtime.events(self.session, after).await {
             Ok(events) => events,
             Err(error) => {
                 return self.tell(Input::Failed {
@@ -60,6 +62,7 @@ impl Pump {
         let mut pending = Pending::default();
         let mut over = false;
         while let Some(event) = events.next().await {
+            heard.store(event.number, Ordering::Relaxed);
             let now = self.clock.now();
             self.feed.heard(self.step, now);
             over = event.kind == SessionEventKind::Ended;

@@ -428,10 +428,13 @@ impl Run {
     }
 
     /// Whether the step is a sub-agent's whose group's report was made without it, or by another plan: it stays as it is
-    /// (R12).
+    /// (R12). A coordinator that was skipped makes another plan.
     pub(super) fn stays_lost(&self, step: StepIndex) -> bool {
-        self.coordinator_of(step)
-            .is_some_and(|of| self.is_past_its_group(of) || self.is_of_an_earlier_plan(step))
+        self.coordinator_of(step).is_some_and(|of| {
+            self.is_past_its_group(of)
+                || self.is_of_an_earlier_plan(step)
+                || self.steps[of.position()].is_skipped()
+        })
     }
 
     /// Whether the coordinator's report is accepted, and its work on its way to be merged or merged.

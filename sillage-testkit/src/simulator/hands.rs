@@ -55,9 +55,11 @@ impl World {
             Ok(place) if place < lost.len() => lost[place],
             Ok(_) | Err(_) => StepIndex(u32::try_from(self.dice.below(stream, steps)).unwrap_or(0)),
         };
-        // A hand is laid on sub-agents by way of their coordinator only: what a retry of one of them does to a report
-        // that was made is held by the core's own tests.
-        let step = self.judge.coordinator_of(step).unwrap_or(step);
+        // Half of the hands that would be laid on a sub-agent are laid on its coordinator.
+        let coordinator = self.judge.coordinator_of(step);
+        let step = coordinator
+            .filter(|_| self.dice.chance(stream, 500))
+            .unwrap_or(step);
         Some(match self.dice.below(stream, 4) {
             0 => Command::Skip { step },
             1 => Command::Redo { step },

@@ -115,7 +115,26 @@ impl Judge {
         self.hand_on(step);
         self.steps[step.position()].tries = 0;
         if self.steps[step.position()].end.is_some() {
+            self.gathers_anew(step);
             self.begun_anew(step);
+        }
+    }
+
+    /// The coordinator that reported on a group of which this is one waits for it, and reports anew.
+    fn gathers_anew(&mut self, step: StepIndex) {
+        let Some(of) = self.steps[step.position()].of else {
+            return;
+        };
+        let coordinator = &self.steps[of.position()];
+        let group = coordinator.group.clone().filter(|group| group.contains(&step.0));
+        let reported = matches!(
+            coordinator.end,
+            Some(StepEnd::Complete | StepEnd::Partial | StepEnd::Blocked | StepEnd::Failed(_))
+        );
+        if reported && group.is_some() {
+            self.begun_anew(of);
+            self.steps[of.position()].group = group;
+            self.failed_first = self.failed_first.filter(|first| *first != of);
         }
     }
 
