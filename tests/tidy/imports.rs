@@ -145,3 +145,69 @@ fn each_rule_of_the_map_catches_its_breach() {
         );
     }
 }
+
+/// What of the core the protocol, its client and its gateway may name: the ports, and what those are made of.
+const PORTS_AND_THEIRS: [&str; 5] = ["ports", "id", "folders", "policy", "time"];
+
+/// Lines of a file that name something else of the core.
+fn beyond_the_ports(file: &crate::File) -> Vec<String> {
+    let named = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        let rest = code.split("sillage_core::").skip(1);
+        let modules: Vec<String> = rest
+            .map(|rest| {
+                rest.chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect()
+            })
+            .collect();
+        modules
+            .into_iter()
+            .find(|module| !PORTS_AND_THEIRS.contains(&module.as_str()))
+    };
+    let lines = file.text.lines().enumerate();
+    lines
+        .filter_map(|(number, line)| Some((number, named(line)?)))
+        .map(|(number, module)| {
+            format!(
+                "{}:{}: a gateway knows nothing of `{module}`",
+                file.path,
+                number + 1
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_gateway_names_nothing_of_the_core_but_ports() {
+    let files = crate::files("rs");
+    let gateway: Vec<_> = files
+        .iter()
+        .filter(|file| file.path.starts_with("sillage-relais/src/"))
+        .collect();
+    assert!(
+        gateway
+            .iter()
+            .any(|file| file.text.contains("sillage_core::ports"))
+    );
+    assert_none(&gateway.into_iter().flat_map(beyond_the_ports).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_gateway_that_names_more_is_caught() {
+    let told = |text: &str| {
+        let file = crate::File {
+            path: "sillage-relais/src/gateway/mod.rs".to_owned(),
+            text: text.to_owned(),
+        };
+        beyond_the_ports(&file).len()
+    };
+    assert_eq!(told("use sillage_core::run::Run;"), 1);
+    assert_eq!(told("fn f(_: sillage_core::task::Task) {}"), 1);
+    assert_eq!(told("use sillage_core::{run, task};"), 1);
+    assert_eq!(
+        told("use sillage_core::ports::AgentRuntime; // sillage_core::run"),
+        0
+    );
+    assert_eq!(told("use sillage_core::time::Timestamp;"), 0);
+}
