@@ -285,6 +285,10 @@ pub(crate) fn event_to_wire(kind: &SessionEventKind) -> EventBody {
         SessionEventKind::Permission { request } => EventBody::Permission {
             request: permission_to_wire(request),
         },
+        SessionEventKind::PermissionRefused { request, rule } => EventBody::PermissionRefused {
+            request: permission_to_wire(request),
+            rule: rule.clone(),
+        },
         SessionEventKind::PermissionAnswered { id, option, by } => EventBody::PermissionAnswered {
             permission_id: id.clone(),
             option: option.clone(),
@@ -330,6 +334,10 @@ pub(crate) fn event_from_wire(body: EventBody) -> SessionEventKind {
         },
         EventBody::Permission { request } => SessionEventKind::Permission {
             request: permission_from_wire(request),
+        },
+        EventBody::PermissionRefused { request, rule } => SessionEventKind::PermissionRefused {
+            request: permission_from_wire(request),
+            rule,
         },
         EventBody::PermissionAnswered {
             permission_id,

@@ -117,4 +117,9 @@ mod over_acp_with_the_gateway_started_again {
     async fn finding_after_a_restart_asks_nothing_twice() {
         runtime_suite::finding_after_a_restart_asks_nothing_twice(&RelaisStage::new(true)).await;
     }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn closing_outlasts_a_search_on_its_way() {
+        runtime_suite::closing_outlasts_a_search_on_its_way(&RelaisStage::new(true)).await;
+    }
 }

@@ -7,7 +7,8 @@ mod events;
 mod frames;
 mod http;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ use crate::translate::{request_of_session, request_to_wire};
 use crate::wire::{
     self, Account, ContentBlock, ModelList, PermissionAnswer, SendMessage, Session, Status, USUAL_TTL_SECONDS,
 };
+
+/// The most bytes of an account's name that a gateway is asked about.
+const LONGEST_ACCOUNT: usize = 1000;
 
 /// How a client asks.
 #[derive(Debug, Clone)]
@@ -65,8 +69,17 @@ impl ClientOptions {
 pub struct RelaisClient {
     http: Arc<Http>,
     options: ClientOptions,
-    /// Sessions that this client opened or found, and did not close.
-    sessions: Mutex<HashSet<ClientSessionId>>,
+    /// Sessions that this client asked for and did not close.
+    sessions: Mutex<HashMap<ClientSessionId, Known>>,
+}
+
+/// What a client knows of a session.
+#[derive(Debug, Default)]
+struct Known {
+    /// Set once it is closed, for those whose asking for it has not come back yet.
+    closed: Arc<AtomicBool>,
+    /// Whether it was opened or found.
+    here: bool,
 }
 
 impl RelaisClient {
@@ -91,20 +104,37 @@ impl RelaisClient {
         Ok(status.await?)
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashSet<ClientSessionId>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<ClientSessionId, Known>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self, session: ClientSessionId) -> Result<String, RuntimeError> {
-        if self.sessions().contains(&session) {
+        if self.sessions().get(&session).is_some_and(|known| known.here) {
             return Ok(session.to_string());
         }
         let words = format!("there is no session {session} here");
         Err(RuntimeError::Lost { words })
     }
 
-    /// A session that the gateway told of is the one that was asked for, and lives.
-    fn taken(&self, session: &Session, id: ClientSessionId) -> Result<OpenedSession, RuntimeError> {
+    fn forget(&self, id: ClientSessionId) {
+        let mut sessions = self.sessions();
+        if let Some(known) = sessions.remove(&id) {
+            known.closed.store(true, Ordering::Release);
+        }
+    }
+
+    /// A session is about to be asked for: what tells whether it is closed before that comes back.
+    fn asks_for(&self, id: ClientSessionId) -> Arc<AtomicBool> {
+        Arc::clone(&self.sessions().entry(id).or_default().closed)
+    }
+
+    /// A session that the gateway told of is the one that was asked for, lives, and was not closed meanwhile.
+    fn taken(
+        &self,
+        session: &Session,
+        id: ClientSessionId,
+        closed: &AtomicBool,
+    ) -> Result<OpenedSession, RuntimeError> {
         if session.client_session_id != id.0 || session.id != id.0 {
             let words = format!(
                 "the gateway answered with session {} where {id} was asked for: it is not to be trusted",
@@ -120,7 +150,13 @@ impl RelaisClient {
             let words = format!("session {id} is over: {because}");
             return Err(RuntimeError::Lost { words });
         }
-        self.sessions().insert(id);
+        let mut sessions = self.sessions();
+        // Under the lock that a close takes too.
+        if closed.load(Ordering::Acquire) {
+            let words = format!("session {id} was closed while it was asked for");
+            return Err(RuntimeError::Lost { words });
+        }
+        sessions.entry(id).or_default().here = true;
         Ok(OpenedSession {
             native: Some(session.id.to_string()),
             agent: session.agent.clone().unwrap_or_default(),
@@ -150,11 +186,12 @@ impl AgentRuntime for RelaisClient {
         let body = body.map_err(|error| RuntimeError::Permanent {
             words: error.to_string(),
         })?;
+        let closed = self.asks_for(request.client_session_id);
         let answer = self
             .http
             .send(Method::POST, &["api", "sessions"], Some(&body), self.options.open);
         let session: Session = answer.await?;
-        self.taken(&session, request.client_session_id)
+        self.taken(&session, request.client_session_id, &closed)
     }
 
     async fn find(
@@ -165,6 +202,7 @@ impl AgentRuntime for RelaisClient {
     ) -> Result<FoundSession, RuntimeError> {
         let id = request.client_session_id;
         let name = id.to_string();
+        let closed = self.asks_for(id);
         let session: Session = self
             .http
             .get(&["api", "sessions", &name], self.options.open)
@@ -174,7 +212,7 @@ impl AgentRuntime for RelaisClient {
             let words = format!("session {id} came before with another {}", fields.join(", "));
             return Err(RuntimeError::Conflict { words, fields });
         }
-        let opened = self.taken(&session, id)?;
+        let opened = self.taken(&session, id, &closed)?;
         // A session takes a message only when the one before has ended: one in flight is its last, or never arrived.
         let last = session.last_message.map(|last| last.client_message_id);
         let in_flight = match in_flight {
@@ -260,6 +298,9 @@ impl AgentRuntime for RelaisClient {
     }
 
     async fn account(&self, account: &str) -> Result<AccountState, RuntimeError> {
+        if account.len() > LONGEST_ACCOUNT {
+            return Ok(AccountState::Unknown); // no address has room for it
+        }
         let told: Result<Account, Wrong> = self
             .http
             .get(&["api", "accounts", account], self.options.answer)
@@ -284,7 +325,7 @@ impl AgentRuntime for RelaisClient {
             .do_it::<()>(Method::DELETE, &path, None, self.options.open);
         match answer.await.map_err(RuntimeError::from) {
             Ok(()) | Err(RuntimeError::Lost { .. }) => {
-                self.sessions().remove(&session);
+                self.forget(session);
                 Ok(())
             }
             Err(error) => Err(error),

@@ -1,26 +1,41 @@
 //! Having the runtime hold a session: opening it, or finding it again after a start.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use sillage_core::id::ClientSessionId;
 use sillage_core::ports::runtime::{RuntimeError, SessionEventKind};
 use uuid::Uuid;
 
+use super::Inner;
 use super::book::Found;
 use super::failure::Failure;
 use super::journal::{JournalError, Ticket};
 use super::live::{Attachment, Live};
 use super::pump::pump;
-use super::{Inner, LOOKED_FOR_AT_ONCE};
 use crate::translate::request_from_wire;
 use crate::wire::SessionState;
 
+/// Sessions that are looked for at once.
+const LOOKED_FOR_AT_ONCE: usize = 8;
+
+/// How long after a session could not be looked for it is looked for again by itself; a call on it does so at once.
+const LOOKED_FOR_EVERY: Duration = Duration::from_secs(30);
+
+/// Looks for every session that is not over, and again from time to time for those that could not be looked for.
+pub(super) async fn always(inner: Arc<Inner>) {
+    loop {
+        all(&inner).await;
+        tokio::time::sleep(LOOKED_FOR_EVERY).await;
+    }
+}
+
 /// Looks for every session that is not over, a few at once.
-pub(super) async fn all(inner: Arc<Inner>) {
+async fn all(inner: &Arc<Inner>) {
     let living = inner.state().book.living();
     let looking = living.into_iter().map(|id| {
-        let inner = Arc::clone(&inner);
+        let inner = Arc::clone(inner);
         async move {
             if let Err(error) = inner.attached(id).await {
                 tracing::warn!(session = %id, %error, "the session could not be looked for");
@@ -144,6 +159,18 @@ impl Inner {
                     (next, changes)
                 });
                 let next = next.await?;
+                if self
+                    .state()
+                    .book
+                    .looked_up(id)
+                    .is_none_or(|(_, head)| head.state.is_over())
+                {
+                    // It was closed while it was looked for: what was brought back is nobody's.
+                    if let Err(error) = self.runtime.close(ClientSessionId(id)).await {
+                        tracing::warn!(session = %id, %error, "a session that was closed cannot be ended");
+                    }
+                    return Ok(Attachment::Over);
+                }
                 self.listen(id, live);
                 if let Found::PassOn(message) = next
                     && let Err(error) = self.runtime.send(ClientSessionId(id), &message).await

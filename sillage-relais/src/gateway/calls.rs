@@ -185,6 +185,7 @@ impl Inner {
             ((), book.over(id, SessionState::Ended, because, now))
         });
         over.await?;
+        self.put_away(id);
         if let Some(live) = live {
             live.attachment.send_replace(Attachment::Over);
         }

@@ -39,9 +39,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-/// Sessions that are looked for at once after a start.
-const LOOKED_FOR_AT_ONCE: usize = 8;
-
 /// How often is looked for what is due: sessions that nobody used, identifiers to forget.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -141,7 +138,7 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn begin(&self) {
-        self.inner.spawn(attach::all(Arc::clone(&self.inner)));
+        self.inner.spawn(attach::always(Arc::clone(&self.inner)));
         self.inner.spawn(tick(Arc::clone(&self.inner)));
     }
 
@@ -169,8 +166,8 @@ impl Gateway {
         }
     }
 
-    /// Does what is due at this time: closes sessions that nobody used, forgets identifiers, looks again for sessions
-    /// that could not be looked for. Done every second by itself.
+    /// Does what is due at this time: closes sessions that nobody used, and forgets identifiers. Done every second by
+    /// itself.
     pub fn tick(&self) {
         self.inner.tick();
     }
@@ -275,6 +272,11 @@ impl Inner {
         Some(Arc::clone(
             live.or_insert_with(|| Live::new(attachment, head.last_event)),
         ))
+    }
+
+    /// A session is over, and all of it durable: its newest events need not be at hand any more.
+    fn put_away(&self, id: Uuid) {
+        self.state().lives.remove(&id);
     }
 
     fn tick(self: &Arc<Self>) {

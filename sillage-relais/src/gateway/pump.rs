@@ -25,6 +25,7 @@ pub(super) async fn pump(inner: Arc<Inner>, id: Uuid, live: Arc<Live>) {
         // Nothing is kept any more, and so nothing is shown any more.
         return tracing::error!(session = %id, %error, "its events are not kept");
     }
+    inner.put_away(id);
     live.attachment.send_replace(Attachment::Over);
 }
 

@@ -78,6 +78,8 @@ fn event() -> impl Strategy<Value = SessionEventKind> {
         proptest::collection::vec(words(), 0..3).prop_map(|entries| SessionEventKind::Plan { entries }),
         usage().prop_map(|usage| SessionEventKind::Usage { usage }),
         permission().prop_map(|request| SessionEventKind::Permission { request }),
+        (permission(), words())
+            .prop_map(|(request, rule)| SessionEventKind::PermissionRefused { request, rule }),
         (words(), proptest::option::of(words()), words())
             .prop_map(|(id, option, by)| SessionEventKind::PermissionAnswered { id, option, by }),
         (message(), words(), stop(), usage()).prop_map(|(message, text, stop, usage)| {

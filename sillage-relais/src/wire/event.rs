@@ -62,6 +62,13 @@ pub enum EventBody {
         /// The request.
         request: PermissionRequest,
     },
+    /// The agent asked for a permission that nobody is asked for: it is refused.
+    PermissionRefused {
+        /// The request.
+        request: PermissionRequest,
+        /// The rule by which it is, in words.
+        rule: String,
+    },
     /// A permission request was answered.
     PermissionAnswered {
         /// The request.
@@ -126,6 +133,7 @@ impl EventBody {
             EventBody::Plan { .. } => "plan",
             EventBody::Usage { .. } => "usage",
             EventBody::Permission { .. } => "permission",
+            EventBody::PermissionRefused { .. } => "permission_refused",
             EventBody::PermissionAnswered { .. } => "permission_answered",
             EventBody::Answer { .. } => "answer",
             EventBody::Error { .. } => "error",

@@ -18,6 +18,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use sillage_core::time::Timestamp;
 use tokio::sync::{oneshot, watch};
@@ -26,6 +27,10 @@ use uuid::Uuid;
 use self::sled::Disk;
 use super::book::{Change, Kept, Tomb};
 use crate::wire;
+
+/// How long a gateway that is ending is waited for, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The most changes that go into one batch.
 const GROUP: usize = 4096;
@@ -231,18 +236,23 @@ fn locked(folder: &Path) -> Result<File, JournalError> {
     let mut file = options
         .open(folder.join("lock"))
         .map_err(|error| unusable(folder, &error))?;
-    match file.try_lock() {
-        Ok(()) => {
-            // For people who look; the lock is the kernel's.
-            let _ = file
-                .set_len(0)
-                .and_then(|()| writeln!(file, "{}", std::process::id()));
-            Ok(file)
+    let given_up = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => {
+                // For people who look; the lock is the kernel's.
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| writeln!(file, "{}", std::process::id()));
+                return Ok(file);
+            }
+            Err(TryLockError::WouldBlock) if Instant::now() < given_up => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let path = folder.to_path_buf();
+                return Err(JournalError::Held { path });
+            }
+            Err(TryLockError::Error(error)) => return Err(unusable(folder, &error)),
         }
-        Err(TryLockError::WouldBlock) => Err(JournalError::Held {
-            path: folder.to_path_buf(),
-        }),
-        Err(TryLockError::Error(error)) => Err(unusable(folder, &error)),
     }
 }
 

@@ -178,8 +178,14 @@ impl Reader {
         let (inner, id, after) = (Arc::clone(&self.inner), self.id, self.last);
         let read = tokio::task::spawn_blocking(move || inner.journal.events(id, after, AT_ONCE)).await;
         match read {
-            Ok(read) => {
-                read.inspect_err(|error| tracing::error!(session = %id, %error, "events cannot be read"))
+            Ok(Ok(mut events)) => {
+                // What is written may be read before it is durable.
+                events.retain(|event| event.number <= published);
+                Ok(events)
+            }
+            Ok(Err(error)) => {
+                tracing::error!(session = %id, %error, "events cannot be read");
+                Err(error)
             }
             // The process is ending.
             Err(_) => Ok(Vec::new()),
