@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sillage_core::ports::AgentRuntime;
 use sillage_relais::GatewayOptions;
 use sillage_relais::gateway::{BadListener, Bounds, Server, Token};
 use sillage_relais::openapi;
@@ -12,7 +13,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
+use crate::hindered::Hindered;
 use crate::house::{BOUND, House, TOKEN, folder};
+use crate::raw;
 use crate::raw::{Answer, answer, ask, exchange};
 
 async fn house(bounds: Bounds) -> (House, tempfile::TempDir, ScriptedRuntime) {
@@ -523,7 +526,7 @@ async fn a_reader_that_is_gone_does_not_keep_its_session() {
         r#"{{"client_session_id":"{id}","application_name":"a","model":"m","effort":"e","workspace":"/w"}}"#
     );
     assert_eq!(ask(house.address, "POST /api/sessions", &body).await.status, 201);
-    let text = crate::raw::request(house.address, &format!("GET /api/sessions/{id}/events"), &[], "");
+    let text = raw::request(house.address, &format!("GET /api/sessions/{id}/events"), &[], "");
     let mut reader = TcpStream::connect(house.address).await.expect("a connection");
     reader.write_all(text.as_bytes()).await.expect("written");
     let mut buffer = [0; 16];
@@ -536,5 +539,36 @@ async fn a_reader_that_is_gone_does_not_keep_its_session() {
     assert!(!expires().await, "a session that is read is not in use");
     drop(reader);
     crate::house::eventually("it is unused", expires).await;
+    house.end().await;
+}
+
+/// D10: a client that waits long for its answer is not taken for an idle one, nor right after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d10_who_waits_for_an_answer_is_not_idle() {
+    let runtime = Hindered::slow();
+    let folder = folder();
+    let options = GatewayOptions::new(folder.path().join("relais"));
+    let served = Arc::clone(&runtime) as Arc<dyn AgentRuntime>;
+    let house = House::with(served, options, impatient(), 0).await;
+    let creation = format!(
+        r#"{{"client_session_id":"{}","application_name":"a","model":"m","effort":"e","workspace":"/w"}}"#,
+        Uuid::new_v4()
+    );
+    let status = raw::request(house.address, "GET /api/status", &[], "");
+    let text = raw::request(house.address, "POST /api/sessions", &[], &creation);
+    let mut waiting = TcpStream::connect(house.address).await.expect("a connection");
+    waiting.write_all(text.as_bytes()).await.expect("written");
+    // Longer than an idle one is left alone, as those show that begin now, one after the other.
+    for _ in 0..3 {
+        let mut idle = TcpStream::connect(house.address).await.expect("a connection");
+        idle.write_all(status.as_bytes()).await.expect("written");
+        let mut told = Vec::new();
+        let end = tokio::time::timeout(BOUND, idle.read_to_end(&mut told)).await;
+        assert!(end.is_ok(), "it is not cut");
+    }
+    runtime.let_it.notify_one();
+    assert_eq!(answer(&mut waiting).await.map(|told| told.status), Some(201));
+    waiting.write_all(status.as_bytes()).await.expect("written");
+    assert_eq!(answer(&mut waiting).await.map(|told| told.status), Some(200));
     house.end().await;
 }

@@ -4,8 +4,8 @@
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,25 +19,35 @@ use super::Bounds;
 
 /// How many requests of a connection are being answered.
 #[derive(Debug, Default)]
-pub(super) struct Occupation(AtomicUsize);
+pub(super) struct Occupation {
+    requests: AtomicUsize,
+    /// When the last of them had been answered.
+    ended: Mutex<Option<Instant>>,
+}
 
 /// A request being answered, until this is dropped.
 pub(super) struct Busy(Arc<Occupation>);
 
 impl Occupation {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.0.fetch_add(1, Ordering::AcqRel);
+        self.requests.fetch_add(1, Ordering::AcqRel);
         Busy(Arc::clone(self))
     }
 
-    fn is_busy(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
+    /// Since when nothing is being answered; none while something is.
+    fn idle_since(&self, before: Instant) -> Option<Instant> {
+        if self.requests.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let ended = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(ended.map_or(before, |ended| ended.max(before)))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
+        *self.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -82,7 +92,9 @@ pub(super) struct Bounded {
     idle: Duration,
     write: Duration,
     heard: bool,
-    was_busy: bool,
+    /// Since when nothing came and nothing was being answered.
+    quiet_since: Instant,
+    /// Fires when that may be too long. It is not set anew for each byte, which would cost more than the byte.
     reading: Option<Pin<Box<Sleep>>>,
     writing: Option<Pin<Box<Sleep>>>,
 }
@@ -96,7 +108,7 @@ impl Bounded {
             idle: bounds.idle,
             write: bounds.write,
             heard: false,
-            was_busy: false,
+            quiet_since: Instant::now(),
             reading: None,
             writing: None,
         }
@@ -135,23 +147,26 @@ impl AsyncRead for Bounded {
     ) -> Poll<io::Result<()>> {
         let told = Pin::new(&mut self.stream).poll_read(context, buffer);
         if told.is_ready() {
-            self.reading = None;
+            self.quiet_since = Instant::now();
             self.heard = true;
             return told;
         }
         let span = if self.heard { self.idle } else { self.first };
-        let busy = self.occupation.is_busy();
-        let was_busy = std::mem::replace(&mut self.was_busy, busy);
-        let timer = self
-            .reading
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(span)));
-        if busy || was_busy {
-            // It waits for us, or did until now. Looked at again later, for nobody says when the answer has ended.
-            timer.as_mut().reset(Instant::now() + span);
-        }
-        match timer.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(late("nothing comes from it"))),
-            Poll::Pending => Poll::Pending,
+        loop {
+            // While something is being answered it waits for us, and is looked at again later.
+            let idle_since = self.occupation.idle_since(self.quiet_since);
+            self.quiet_since = idle_since.unwrap_or_else(Instant::now);
+            let due = self.quiet_since + span;
+            let timer = self
+                .reading
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            if due <= Instant::now() {
+                return Poll::Ready(Err(late("nothing comes from it")));
+            }
+            timer.as_mut().reset(due);
         }
     }
 }
