@@ -36,9 +36,10 @@ impl Inner {
                     settled(&live).await?;
                     break Done::Now;
                 }
-                // One whose opening failed meanwhile is asked for anew.
+                // One that did not open after all, or was never known to have, is asked for anew.
                 None => {
-                    if self.attached(id).await?.is_some() {
+                    self.attached(id).await?;
+                    if self.state().book.looked_up(id).is_some() {
                         break Done::Before;
                     }
                 }

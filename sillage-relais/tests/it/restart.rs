@@ -204,6 +204,34 @@ async fn a_message_that_was_kept_and_not_passed_on_is_passed_on() {
     house.end().await;
 }
 
+/// An opening that nobody was told of when the gateway was killed is begun anew by its replay: one session, and the
+/// replay is told that it is new.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b2_an_opening_that_a_kill_cut_is_begun_anew() {
+    let slow = Hindered::slow();
+    let folder = folder();
+    let house = House::open(Arc::clone(&slow) as Arc<dyn AgentRuntime>, &folder).await;
+    let (client, asked) = (house.client(), request());
+    let id = asked.client_session_id;
+    let opening = tokio::spawn({
+        let asked = asked.clone();
+        async move { client.open(&asked).await }
+    });
+    eventually("it opens", || async { slow.begun.load(Ordering::SeqCst) == 1 }).await;
+    opening.abort();
+    house.end().await;
+    for (known, starts) in [(false, 1), (true, 1)] {
+        let house = House::open(Arc::new(slow.runtime.clone()), &folder).await;
+        let client = house.client();
+        let found = client.find(&asked, None, None).await;
+        assert_eq!(found.is_ok(), known, "{found:?}");
+        let all = futures_util::future::join_all((0..8).map(|_| client.open(&asked))).await;
+        assert!(all.iter().all(Result::is_ok), "{all:?}");
+        assert_eq!(slow.runtime.starts(id), starts);
+        house.end().await;
+    }
+}
+
 /// L8: a session that nobody uses for its time is closed; one that is read, or asked about, is used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l8_a_session_that_nobody_uses_is_closed() {
