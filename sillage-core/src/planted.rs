@@ -84,6 +84,18 @@ bugs! {
     MergeForgotten "merge-forgotten",
     /// A conflict goes back once too often.
     ThirdReturn "third-return",
+    /// A plan with too many sub-agents is taken.
+    PlanCapIgnored "plan-cap-ignored",
+    /// A plan goes back once too often.
+    ThirdPlanReturn "third-plan-return",
+    /// A group that lost a sub-agent may be complete.
+    LostSubAgentForgotten "lost-sub-agent-forgotten",
+    /// An enforced ceiling holds nobody back.
+    CeilingIgnored "ceiling-ignored",
+    /// What ran on what a step did before stays as it is when that is done again.
+    NothingOutdated "nothing-outdated",
+    /// A message whose identifier came before with another text is sent again.
+    ConflictTriedAgain "conflict-tried-again",
     /// Sessions are not closed when their step ends.
     NotClosed "not-closed",
     /// The driver acts before the log holds why.

@@ -17,6 +17,8 @@ pub(crate) struct Caught {
     pub(crate) first: Option<(u64, Violation)>,
     /// Seeds that find it, and seeds that were lived.
     pub(crate) finds: u64,
+    /// Seeds that break a promise without the bug, too.
+    pub(crate) without: u64,
     pub(crate) lived: u64,
 }
 
@@ -44,6 +46,7 @@ fn catch(bug: Bug, most: u64, whole: bool) -> Caught {
         bug,
         first: None,
         finds: 0,
+        without: 0,
         lived: 0,
     };
     plant(Some(bug));
@@ -51,6 +54,14 @@ fn catch(bug: Bug, most: u64, whole: bool) -> Caught {
         let tale = live(Story::of(seed)).expect("a story can be lived");
         caught.lived += 1;
         if let Some(violation) = tale.violation {
+            // A story that breaks a promise by itself finds nothing.
+            plant(None);
+            let without = live(Story::of(seed)).expect("a story can be lived");
+            plant(Some(bug));
+            if without.violation.is_some() {
+                caught.without += 1;
+                continue;
+            }
             caught.finds += 1;
             caught.first.get_or_insert((seed, violation));
             if !whole {

@@ -17,6 +17,7 @@ use super::step::{Next, Phase, Step};
 use crate::graph::Graph;
 use crate::id::{ClientSessionId, StepIndex};
 use crate::plan::Plan;
+use crate::planted::{Bug, planted};
 use crate::task::{AgentDefinition, AgentKind};
 use crate::time::Timestamp;
 
@@ -192,7 +193,7 @@ impl Run {
         let missing = self.sub_agents_of(step).filter(|sub| {
             let state = &self.steps[sub.position()];
             let apart = state.work().is_some_and(|w| !w.merged && !w.conflicts.is_empty());
-            apart || !state.succeeded()
+            (apart || !state.succeeded()) && !planted(Bug::LostSubAgentForgotten)
         });
         missing.map(|sub| self.step_name(sub)).collect()
     }

@@ -15,6 +15,9 @@ use super::story::AGENT;
 use super::tasks;
 use super::world::World;
 
+/// A date further away than dates of quotas are.
+const FAR: Duration = Duration::from_secs(10 * 24 * 3600);
+
 impl World {
     /// Bad news of the provider, if there is any now.
     pub(crate) fn bad_news(&mut self) -> Option<RuntimeError> {
@@ -32,12 +35,28 @@ impl World {
                 retry_after: Some(Duration::from_secs(seconds)),
             });
         }
+        if self.strikes(Fault::Capacity) {
+            let seconds = self.dice.between(Fault::Capacity as usize, 1, 600);
+            let (words, retry_after) = match self.dice.chance(Fault::Capacity as usize, 500) {
+                true => (
+                    format!("full: retry after {seconds} s"),
+                    Some(Duration::from_secs(seconds)),
+                ),
+                false => ("full".to_owned(), None),
+            };
+            return Some(RuntimeError::Capacity { words, retry_after });
+        }
         if self.strikes(Fault::Quota) {
             let now = self.wall();
             let seconds = self.dice.between(Fault::Quota as usize, 1, 40_000);
-            let (words, resets_at) = match self.dice.below(Fault::Quota as usize, 3) {
-                0 => ("quota used up".to_owned(), None),
-                1 => {
+            let (words, resets_at) = match self.dice.below(Fault::Quota as usize, 7) {
+                0 | 1 => ("quota used up".to_owned(), None),
+                // Too far away to be believed as it stands.
+                2 => {
+                    let at = now.plus(FAR + Duration::from_secs(seconds));
+                    (format!("quota used up: until {}", at.0), Some(at))
+                }
+                3 | 4 => {
                     let at = now.plus(Duration::from_secs(seconds));
                     (format!("quota used up: until {}", at.0), Some(at))
                 }

@@ -92,6 +92,8 @@ faults! {
     Hands "hands",
     /// Ceilings, told or enforced, that a person changes.
     Budgets "budgets",
+    /// The runtime holds as many sessions as it can, and may say for how long.
+    Capacity "capacity",
 }
 
 impl fmt::Display for Fault {

@@ -42,7 +42,7 @@ impl World {
     /// be compared.
     pub(super) fn write_plan(&mut self, id: ClientSessionId, step: StepIndex) -> Given {
         let wrong = self.has_wrong_plan(id);
-        let which = self.dice.below(Fault::Plans as usize, 7);
+        let which = self.dice.below(Fault::Plans as usize, 8);
         let Some(agent) = self.judge.agent(step) else {
             return Given::default();
         };
@@ -65,6 +65,17 @@ impl World {
                 after,
             });
         }
+        if wrong && which == 7 {
+            // As many as are allowed, and one more.
+            for number in count..=u64::from(rules.max.get()) {
+                let (id, model) = (format!("{name}-{times}-{number}"), None);
+                wanted.push(Wanted {
+                    id,
+                    model,
+                    after: Vec::new(),
+                });
+            }
+        }
         let plan = wanted
             .iter()
             .map(|wanted| (wanted.id.clone(), wanted.after.clone()))
@@ -78,6 +89,7 @@ impl World {
                 3 => text.replacen("\"mission\"", "\"folders\": [\"/\"], \"mission\"", 1),
                 4 => text.replacen("\"after\": [", "\"after\": [\"nobody\"", 1),
                 5 => written(&wanted, wanted.first().map(|first| first.id.as_str())),
+                7 => text,
                 _ => text.replace("}\n", ""),
             };
         }

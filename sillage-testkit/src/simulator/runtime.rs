@@ -46,11 +46,7 @@ impl World {
             return Err(error);
         }
         if self.strikes_at(Fault::Conflict, self.story.per_mille / 8) {
-            let words = "this identifier came before".to_owned();
-            return Err(RuntimeError::Conflict {
-                words,
-                fields: vec!["model".to_owned()],
-            });
+            return Err(conflict("model"));
         }
         let known = self
             .sessions
@@ -156,6 +152,10 @@ impl World {
         }
         if let Some(error) = self.bad_news() {
             return Err(error);
+        }
+        if self.strikes_at(Fault::Conflict, self.story.per_mille / 16) {
+            self.judge.in_conflict(message.client_message_id);
+            return Err(conflict("content"));
         }
         let Some(session) = self
             .sessions
@@ -265,6 +265,13 @@ impl World {
             });
         }
         Ok(())
+    }
+}
+
+fn conflict(field: &str) -> RuntimeError {
+    RuntimeError::Conflict {
+        words: "this identifier came before".to_owned(),
+        fields: vec![field.to_owned()],
     }
 }
 

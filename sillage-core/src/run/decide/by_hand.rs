@@ -266,8 +266,9 @@ impl Decision<'_> {
                 });
             if let Some(because) = because {
                 kept_out.insert(node, because);
-                // One that is renewed later is told then.
-                if (asked.is_none() || !begins(step)) && self.ended.insert(step) {
+                // One that is renewed later is told then: what it is at is let finish before.
+                let later = run.outdated.contains_key(&step) && !renewed.contains(&step);
+                if !later && (asked.is_none() || !begins(step)) && self.ended.insert(step) {
                     self.say(Event::StepEnded {
                         step,
                         end: StepEnd::NotRun(because),

@@ -7,6 +7,7 @@ use crate::fault::{self, Fault, FaultCode};
 use crate::id::StepIndex;
 use crate::plain;
 use crate::plan::{self, Plan};
+use crate::planted::{Bug, planted};
 use crate::ports::runtime::{Answer, StopReason};
 use crate::report::{Outcome, Report};
 use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd};
@@ -65,7 +66,9 @@ impl Decision<'_> {
         });
         if self.is_stopping() {
             self.end(step, StepEnd::Cancelled);
-        } else if returns < self.run.definition.policy.corrections {
+        } else if returns < self.run.definition.policy.corrections
+            || (planted(Bug::ThirdPlanReturn) && returns < self.run.definition.policy.corrections + 1)
+        {
             let text = plan::correction(&faults, u32::from(returns) + 1, self.run.agent(step));
             self.plan_message(step, MessagePurpose::PlanCorrection, Some(text));
         } else {

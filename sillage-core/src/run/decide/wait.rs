@@ -38,6 +38,9 @@ impl Decision<'_> {
             RuntimeError::Capacity { retry_after, .. } => {
                 self.wait_for_capacity(step, words, *retry_after, resend);
             }
+            RuntimeError::Conflict { .. } if planted(Bug::ConflictTriedAgain) => {
+                self.wait_for_backoff(step, words, None, resend);
+            }
             RuntimeError::Conflict { .. } => self.fail(step, FailureClass::Conflict, words),
             RuntimeError::Lost { .. } => self.fail(step, FailureClass::AgentLost, words),
             RuntimeError::Permanent { .. } | RuntimeError::Unstoppable { .. } => {

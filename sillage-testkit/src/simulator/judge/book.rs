@@ -90,4 +90,6 @@ pub(super) struct MessageBook {
     pub(super) text: String,
     pub(super) answered: bool,
     pub(super) sendings: u32,
+    /// Whether the engine was told that its identifier came before with another text (R6).
+    pub(super) in_conflict: bool,
 }

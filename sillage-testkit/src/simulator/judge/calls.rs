@@ -1,6 +1,6 @@
 //! What the judge expects of each request at the moment that it leaves.
 
-use sillage_core::id::ClientSessionId;
+use sillage_core::id::{ClientMessageId, ClientSessionId};
 use sillage_core::ports::runtime::{MessageRequest, SessionRequest};
 use sillage_core::ports::workspace::{MergeWanted, WorktreeWanted};
 use sillage_core::run::{Effect, EffectKey, MessagePurpose};
@@ -10,6 +10,13 @@ use crate::simulator::sessions::Session;
 use crate::simulator::world::World;
 
 impl Judge {
+    /// A message is told to be in conflict with an earlier one: a fault, never to be tried again (R6).
+    pub(crate) fn in_conflict(&mut self, id: ClientMessageId) {
+        if let Some(book) = self.messages.get_mut(&id) {
+            book.in_conflict = true;
+        }
+    }
+
     /// A session received a message that it had not received before.
     pub(crate) fn received(&mut self, id: ClientSessionId, session: &Session) {
         let missions = session
@@ -61,7 +68,7 @@ impl World {
         };
         book.sendings += 1;
         let same = book.session == session && book.text == message.text;
-        let sendings = book.sendings;
+        let (sendings, in_conflict) = (book.sendings, book.in_conflict);
         let step = self.judge.sessions.get(&session).map(|book| book.step);
         let effect = step
             .zip(self.judge.run.as_ref())
@@ -77,6 +84,9 @@ impl World {
         }
         judge.expect(Promise::IntentFirst, same, || {
             format!("message {id} is sent otherwise than the log says")
+        });
+        judge.expect(Promise::OneMessage, !in_conflict, || {
+            format!("message {id} is sent again after a conflict")
         });
         judge.expect(Promise::NoStorm, sendings <= excuses + 1, || {
             format!("message {id} is sent {sendings} times with {excuses} waits and restarts")

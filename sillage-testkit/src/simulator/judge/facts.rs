@@ -276,6 +276,7 @@ impl Judge {
             text,
             answered: false,
             sendings: 0,
+            in_conflict: false,
         };
         self.messages.insert(id, book);
         let Some(book) = self.sessions.get_mut(&session) else {

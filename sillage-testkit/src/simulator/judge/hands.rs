@@ -11,6 +11,10 @@ impl Judge {
         for session in self.sessions.values_mut() {
             session.excuses += 1;
         }
+        // What the engine before was told may not be in the log.
+        for message in self.messages.values_mut() {
+            message.in_conflict = false;
+        }
     }
 
     /// The steps that are over and did not succeed.
