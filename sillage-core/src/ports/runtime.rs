@@ -380,6 +380,19 @@ pub enum StopReason {
     Other(String),
 }
 
+impl StopReason {
+    /// The word for an answer whose session was brought back meanwhile: it is what the agent repeated of it.
+    pub const REPLAYED: &str = "replayed";
+    /// The same where the agent repeated nothing: how it answered is not known.
+    pub const CUT: &str = "cut";
+
+    /// Whether the session was brought back while this was answered, so that it may be half an answer.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        matches!(self, StopReason::Other(word) if word == Self::REPLAYED || word == Self::CUT)
+    }
+}
+
 /// Tokens and cost. What was not given is unknown, not zero (A7).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

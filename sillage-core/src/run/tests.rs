@@ -315,6 +315,23 @@ fn f4_an_answer_cut_by_the_model_is_told_as_cut() {
     assert_eq!(faults[0].code, crate::fault::FaultCode::CutAnswer);
 }
 
+/// R12: a runtime that went down over an answer and brought the session back says so: its agent is asked to go on, which
+/// costs no correction; one that says it of every answer is held to the corrections all the same.
+#[test]
+fn r12_an_answer_that_its_runtime_cut_is_gone_on_with() {
+    for word in [StopReason::CUT, StopReason::REPLAYED] {
+        let cut = || Reply::Answer("half of".to_owned(), StopReason::Other(word.to_owned()));
+        let mut world = World::new(task(&["a"], &[]));
+        world.script("a", [cut(), Reply::text(&report("complete"))]);
+        let run = world.run_to_end();
+        assert_eq!(run.end(), Some(RunEnd::Complete));
+        assert_eq!(run.step(StepIndex(0)).unwrap().corrections(), 0);
+        let mut world = World::new(task(&["a"], &[]));
+        world.script("a", std::iter::repeat_with(cut).take(20));
+        assert_eq!(world.run_to_end().end(), Some(RunEnd::Failed));
+    }
+}
+
 /// R1, R5: whatever the length of the log that survived, the end is the same, nothing that was answered is asked
 /// again, and no identifier of ours starts two sessions or two messages.
 #[test]

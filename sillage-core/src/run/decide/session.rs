@@ -14,9 +14,6 @@ use crate::run::compose;
 use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd};
 use crate::run::step::Phase;
 
-/// The stop reason of an answer whose own is not known because it was read back from the agent's history.
-const REPLAYED: &str = "replayed";
-
 impl Decision<'_> {
     pub(super) fn opened(&mut self, session: ClientSessionId, result: &Result<OpenedSession, RuntimeError>) {
         let Some((step, state)) = self.owner(session) else {
@@ -107,7 +104,7 @@ impl Decision<'_> {
         let (prompted, failed) = session.map_or((false, false), |s| (s.prompted, s.failed));
         match (&found.in_flight, in_flight) {
             (MessageFate::Replayed(text), Some(message)) => {
-                let stop = StopReason::Other(REPLAYED.to_owned());
+                let stop = StopReason::Other(StopReason::REPLAYED.to_owned());
                 let answer = Answer {
                     text: text.clone(),
                     stop,
@@ -253,6 +250,7 @@ impl Decision<'_> {
         if !expected && !planted(Bug::LateAnswerTaken) {
             return;
         }
+        let purpose = state.session.as_deref().map(|session| session.purpose);
         self.say(Event::Answered {
             step,
             message,
@@ -270,6 +268,11 @@ impl Decision<'_> {
             | StopReason::Cancelled
             | StopReason::Other(_) => match self.read_answer(step, answer) {
                 Ok(owed) => self.take(step, owed),
+                // The runtime went down over it and brought the session back: as after a restart of ours, the agent is
+                // asked to go on, at no cost. That happens once on end; then it is an answer like any other.
+                Err(_) if answer.stop.was_interrupted() && purpose != Some(MessagePurpose::Continuation) => {
+                    self.plan_message(step, MessagePurpose::Continuation, None);
+                }
                 Err(faults) => self.send_back(step, faults),
             },
         }

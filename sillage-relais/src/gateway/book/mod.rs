@@ -15,7 +15,7 @@ pub(crate) use entry::{Head, KeptMessage};
 use serde::{Deserialize, Serialize};
 use sillage_core::id::ClientMessageId;
 use sillage_core::ports::runtime::{
-    FoundSession, MessageFate, MessageRequest, OpenedSession, SessionEvent, SessionEventKind,
+    FoundSession, MessageFate, MessageRequest, OpenedSession, SessionEvent, SessionEventKind, StopReason,
 };
 use sillage_core::time::Timestamp;
 use uuid::Uuid;
@@ -369,8 +369,8 @@ fn ends(kind: &SessionEventKind) -> Option<(Option<ClientMessageId>, wire::Messa
 /// What a gateway says in an answer's place when the agent does not repeat it.
 fn fate_answer(fate: &MessageFate) -> Option<(&str, &'static str)> {
     match fate {
-        MessageFate::Replayed(text) => Some((text, "replayed")),
-        MessageFate::Unknown => Some(("", "cut")),
+        MessageFate::Replayed(text) => Some((text, StopReason::REPLAYED)),
+        MessageFate::Unknown => Some(("", StopReason::CUT)),
         MessageFate::None | MessageFate::NotReceived | MessageFate::InHand => None,
     }
 }
