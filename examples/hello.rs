@@ -37,6 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let request = LaunchRequest {
         task_file: concat!(env!("CARGO_MANIFEST_DIR"), "/examples/greeting.yaml").into(),
         offers: None,
+        gateways: Vec::new(),
         parallel: None,
         permissions: PermissionPolicy::default(),
         budget: None,

@@ -15,7 +15,7 @@ use sillage_core::id::RunId;
 use sillage_core::ports::runtime::{ModelOffer, PermissionPolicy};
 use sillage_core::ports::store::{Store, StoreError};
 use sillage_core::ports::workspace::{Workspace, WorkspaceError};
-use sillage_core::run::{Budget, RunDefinition, RunPolicy, RunRepository, worktrees};
+use sillage_core::run::{Budget, RunDefinition, RunGateway, RunPolicy, RunRepository, worktrees};
 use sillage_core::settings::WaitSettings;
 use sillage_core::task::{self, Autocompact, Task, WorktreeWish};
 
@@ -34,6 +34,8 @@ pub struct LaunchRequest {
     pub task_file: PathBuf,
     /// The models that the runtime offers; none: models and efforts are not checked.
     pub offers: Option<Vec<ModelOffer>>,
+    /// The gateways that hold its sessions; empty: the engine's own runtime does.
+    pub gateways: Vec<RunGateway>,
     /// The program's limit of sessions at work at once.
     pub parallel: Option<NonZeroU32>,
     /// What happens to agents' permission requests.
@@ -154,6 +156,7 @@ pub async fn prepare(
         parallel,
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
         relaunch_of: None,
+        gateways: request.gateways.clone(),
         policy: RunPolicy {
             permissions: request.permissions,
             closed,

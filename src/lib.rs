@@ -4,7 +4,8 @@
 //! workspace. [`Engine`] launches and resumes runs; [`RunHandle`] follows and stops one.
 //!
 //! The adapters of the program `sillage` come as default features: [`store`] (sled), [`acp`] (local agents over the
-//! Agent Client Protocol) and [`workspace`] (git).
+//! Agent Client Protocol) and [`workspace`] (git). The feature `relais` adds `serve_relais`: a gateway over the local
+//! agents.
 
 mod accounts;
 mod active;
@@ -25,6 +26,8 @@ mod listening;
 pub mod project;
 mod pump;
 mod reader;
+#[cfg(feature = "relais")]
+mod relais;
 mod relaunch;
 mod restore;
 mod stray;
@@ -43,6 +46,8 @@ pub use files::DiskFiles;
 pub use follow::{Followed, follow};
 pub use launch::{LaunchError, LaunchRequest, TASK_DOCUMENT, look_at_repository, prepare, read_task_file};
 pub use reader::{ReadError, Reader, StopAsked};
+#[cfg(feature = "relais")]
+pub use relais::{RelaisError, RelaisOptions, serve_relais};
 pub use relaunch::{RelaunchError, Relaunched, prepare_relaunch};
 pub use restore::ExecutedText;
 

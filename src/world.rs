@@ -83,6 +83,7 @@ pub(crate) fn definition(run: &str, agents: u32) -> RunDefinition {
         accounts: Default::default(),
         files: PathBuf::from("/nowhere"),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

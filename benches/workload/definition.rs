@@ -54,6 +54,7 @@ pub(crate) fn definition(name: &str, parents: &[Vec<u32>], parallel: u32, files:
         accounts: Default::default(),
         files: files.to_path_buf(),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! The store, the runtime and the workspace that commands on runs use.
+//! The store and the workspace that commands on runs use, and how this program starts agents.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 
 use sillage::acp::launcher::Limits;
 use sillage::acp::leftovers::Leftover;
-use sillage::acp::{AcpRuntime, AgentCommand, Options};
+use sillage::acp::{AgentCommand, Options};
+use sillage::core::id::RunId;
 use sillage::core::ports::store::StoreError;
-use sillage::core::ports::{AgentRuntime, Store, Workspace};
+use sillage::core::ports::{Store, Workspace};
+use sillage::core::run::Run;
 use sillage::core::settings::Settings;
 use sillage::store::SledStore;
 use sillage::workspace::GitWorkspace;
-use sillage::{DiskPatience, Engine, agent_commands};
+use sillage::{DiskPatience, Engine, Reader, agent_commands};
 
 use crate::arguments::Global;
 use crate::failure::{Failure, Kind, with_causes};
+use crate::runtimes::Runtime;
 use crate::{left_behind, places};
 
 /// What an engine needs, and where it keeps its things.
@@ -24,45 +27,44 @@ pub(crate) struct Adapters {
     pub(crate) data: PathBuf,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workspace: Arc<dyn Workspace>,
-    pub(crate) runtime: Arc<dyn AgentRuntime>,
     /// What an engine before this one left, and what became of it.
     pub(crate) left: Vec<Leftover>,
     /// What starts checks, so that they end whole.
     launcher: Vec<OsString>,
-    /// The agents of the settings, as the runtime starts them.
-    pub(crate) agents: Vec<AgentCommand>,
 }
 
 impl Adapters {
-    /// Opens all three. The store comes first: who holds it may start agents, and may end what those left who held it
-    /// before.
+    /// Opens both. The store comes first: who holds it may start agents, and may end what those left who held it before.
     ///
     /// # Errors
-    /// When the data folder cannot be used, another process holds the store, or an agent of the settings cannot be
-    /// started.
-    pub(crate) fn open(data: &Path, settings: &Settings) -> Result<Adapters, Failure> {
+    /// When the data folder cannot be used or another process holds the store.
+    pub(crate) fn open(data: &Path) -> Result<Adapters, Failure> {
         let store = open_store(data)?;
         left_behind::adopt_orphans()?;
         let left = left_behind::end(data)?;
         let workspace = GitWorkspace::new(data).map_err(|error| Failure::new(Kind::Io, error))?;
-        let agents = commands(settings)?;
-        let options = options(settings, data)?;
-        let launcher = options.launcher_words(Limits::default());
+        let launcher = launched_by_us()?.launcher_words(Limits::default());
         Ok(Adapters {
             data: data.to_path_buf(),
             store: Arc::new(store),
             workspace: Arc::new(workspace),
-            runtime: Arc::new(AcpRuntime::new(agents.clone(), options)),
-            agents,
             left,
             launcher,
         })
     }
 
-    /// An engine over them.
-    pub(crate) fn engine(&self) -> Engine {
-        let (store, runtime) = (Arc::clone(&self.store), Arc::clone(&self.runtime));
-        Engine::builder(store, runtime, Arc::clone(&self.workspace))
+    /// A run, before it is known who holds its sessions.
+    ///
+    /// # Errors
+    /// When there is no such run, or its log cannot be read.
+    pub(crate) async fn load(&self, run: &RunId) -> Result<Run, Failure> {
+        Ok(Reader::over(Arc::clone(&self.store)).load(run).await?)
+    }
+
+    /// An engine over them and over who holds the sessions.
+    pub(crate) fn engine(&self, runtime: &Runtime) -> Engine {
+        let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&runtime.sessions));
+        Engine::builder(store, sessions, Arc::clone(&self.workspace))
             .left_behind(left_behind::for_journals(&self.left))
             .launcher(self.launcher.clone())
             .disk_patience(DiskPatience::LONG)
@@ -89,14 +91,21 @@ pub(crate) fn open_store(data: &Path) -> Result<SledStore, Failure> {
     }
 }
 
-fn commands(settings: &Settings) -> Result<Vec<AgentCommand>, Failure> {
+/// The agents of the settings as they are started.
+///
+/// # Errors
+/// When one names a variable that is not there, or cannot be started for another reason.
+pub(crate) fn commands(settings: &Settings) -> Result<Vec<AgentCommand>, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     agent_commands(settings, variable)
         .map_err(|error| Failure::new(Kind::Usage, with_causes(&error)).hint("mend the settings file"))
 }
 
 /// How the agents of runs are started: their processes are recorded, so that who starts next finds what is left.
-fn options(settings: &Settings, data: &Path) -> Result<Options, Failure> {
+///
+/// # Errors
+/// When the system does not tell where this program is.
+pub(crate) fn options(settings: &Settings, data: &Path) -> Result<Options, Failure> {
     let usual = launched_by_us()?;
     Ok(Options {
         records: Some(left_behind::records(data)),
@@ -107,16 +116,24 @@ fn options(settings: &Settings, data: &Path) -> Result<Options, Failure> {
 
 /// Agents are started by this program itself, so that they do not outlive it.
 pub(crate) fn launched_by_us() -> Result<Options, Failure> {
+    Ok(Options {
+        launcher: Some(launcher_words()?),
+        ..Options::default()
+    })
+}
+
+/// The words by which this program starts an agent.
+///
+/// # Errors
+/// When the system does not tell where this program is.
+pub(crate) fn launcher_words() -> Result<Vec<OsString>, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(
             Kind::Io,
             format_args!("cannot tell where this program is: {error}"),
         )
     })?;
-    Ok(Options {
-        launcher: Some(vec![program.into(), "launch-agent".into()]),
-        ..Options::default()
-    })
+    Ok(vec![program.into(), "launch-agent".into()])
 }
 
 impl Global {
@@ -138,11 +155,24 @@ impl Global {
     /// # Errors
     /// When there are none, or they are faulty.
     pub(crate) fn settings_with_agents(&self) -> Result<Settings, Failure> {
-        let settings = self.settings()?.filter(|settings| !settings.agents.is_empty());
-        settings.ok_or_else(|| {
-            let usual = places::usual_settings_file().map(|path| path.display().to_string()).unwrap_or_default();
-            Failure::new(Kind::Usage, "no agent is configured")
-                .hint(format_args!("write one in {usual}, or name a settings file by --config; `sillage agents detect` finds those installed"))
-        })
+        let settings = self.settings()?.unwrap_or_default();
+        self.with_agents(&settings)?;
+        Ok(settings)
+    }
+
+    /// The same settings, which name agents.
+    ///
+    /// # Errors
+    /// When they name none.
+    pub(crate) fn with_agents<'s>(&self, settings: &'s Settings) -> Result<&'s Settings, Failure> {
+        if !settings.agents.is_empty() {
+            return Ok(settings);
+        }
+        let usual = places::usual_settings_file()
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
+        Err(Failure::new(Kind::Usage, "no agent is configured").hint(format_args!(
+            "write one in {usual}, or name a settings file by --config; `sillage agents detect` finds those installed"
+        )))
     }
 }

@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Worktrees(commands::worktrees::Worktrees),
     /// Remove the worktrees of runs that are over that nothing holds, and old trash; branches stay.
     Clean(commands::clean::Clean),
+    /// Start a gateway that holds sessions, so that they outlive what asked for them; `run --relais` uses it.
+    Relais(commands::relais::Relais),
     /// Show it all on a throw-away repository, with scripted agents.
     Demo(commands::demo::Demo),
     /// Play a script as an agent.

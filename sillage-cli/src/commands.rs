@@ -16,6 +16,7 @@ pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod processes;
 pub(crate) mod recap;
+pub(crate) mod relais;
 pub(crate) mod relaunch;
 pub(crate) mod report;
 pub(crate) mod restore;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::Retry(arguments) => by_hand::retry(&arguments, global, output),
         Command::Skip(arguments) => by_hand::skip(&arguments, global, output),
         Command::Relaunch(arguments) => relaunch::run(&arguments, global, output),
+        Command::Relais(arguments) => relais::run(&arguments, global, output),
         Command::Diff(arguments) => diff::run(&arguments, global, output),
         Command::Restore(arguments) => restore::run(&arguments, global, output),
         Command::Permissions(permissions) => permissions::run(&permissions, global, output),

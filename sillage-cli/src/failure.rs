@@ -54,6 +54,8 @@ pub(crate) enum Kind {
     OutOfReach,
     /// The store.
     Store,
+    /// It was told to end at once.
+    Interrupted,
     /// We panicked.
     Defect,
 }
@@ -114,6 +116,7 @@ impl Failure {
                 Kind::OutOfReach => Exit::OutOfReach,
                 Kind::Store => Exit::Store,
                 Kind::Io => Exit::Failed,
+                Kind::Interrupted => Exit::Interrupted,
                 Kind::Defect => Exit::Defect,
             },
         }

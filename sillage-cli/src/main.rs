@@ -13,6 +13,7 @@ mod output;
 mod places;
 mod progress;
 mod reading;
+mod runtimes;
 mod signals;
 mod terminal;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use directories::ProjectDirs;
 use sillage::core::document;
 use sillage::core::fault::Fault;
+use sillage::core::run::RunGateway;
 use sillage::core::settings::{self, Settings};
 
 use crate::arguments::Global;
@@ -26,15 +27,16 @@ impl Global {
         self.config.clone().or_else(usual)
     }
 
-    /// Places of the program's own besides its data, which agents neither read nor write: the settings file in use and
-    /// the usual folder of settings, whether they exist or not.
-    pub(crate) fn closed_places(&self) -> Vec<PathBuf> {
+    /// Places of the program's own besides its data, which agents neither read nor write: the settings file in use, the
+    /// usual folder of settings and the files of gateways' tokens, whether they exist or not.
+    pub(crate) fn closed_places(&self, gateways: &[RunGateway]) -> Vec<PathBuf> {
         let usual = usual_settings_file().and_then(|file| file.parent().map(Path::to_path_buf));
         let named = self
             .config
             .as_ref()
             .and_then(|file| std::path::absolute(file).ok());
-        usual.into_iter().chain(named).collect()
+        let tokens = gateways.iter().map(|gateway| gateway.token_file.clone());
+        usual.into_iter().chain(named).chain(tokens).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use sillage_relais::gateway::{BadListener, JournalError, TokenError};
+use sillage::RelaisError;
 
 /// Why the program ends without having been told to.
 #[derive(Debug, thiserror::Error)]
@@ -29,26 +29,9 @@ pub(crate) enum Failure {
         /// Every fault on a line.
         faults: String,
     },
-    /// An agent of the settings cannot be started.
-    #[error("mend the settings file")]
-    Agent(#[from] sillage::BadAgent),
-    /// There is no token.
+    /// The gateway cannot be served, or no more.
     #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The log cannot be used, or no more.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The port cannot be listened on.
-    #[error("cannot listen on 127.0.0.1:{port}: end what listens there, or name another port by --port")]
-    Port {
-        /// The port.
-        port: u16,
-        /// Why.
-        source: io::Error,
-    },
-    /// The listener is not served.
-    #[error(transparent)]
-    Listener(#[from] BadListener),
+    Relais(#[from] RelaisError),
     /// The program cannot begin.
     #[error("cannot {what}")]
     System {
@@ -60,9 +43,6 @@ pub(crate) enum Failure {
     /// An agent could not be launched.
     #[error("{0}")]
     Launch(String),
-    /// It was told twice to end.
-    #[error("ended at once: what agents were left is ended by the next start")]
-    Interrupted,
 }
 
 impl Failure {
@@ -80,11 +60,19 @@ impl Failure {
     /// As the README's table of exit codes has it.
     pub(crate) fn exit(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Usage(_) | Failure::Settings { .. } | Failure::Agent(_) => 2,
-            Failure::Port { .. } | Failure::Listener(_) => 5,
-            Failure::File { .. } | Failure::Token(_) | Failure::Journal(_) | Failure::System { .. } => 6,
+            Failure::Usage(_) | Failure::Settings { .. } => 2,
+            Failure::File { .. } | Failure::System { .. } => 6,
             Failure::Launch(_) => 127,
-            Failure::Interrupted => 130,
+            Failure::Relais(error) => match error {
+                RelaisError::Agent(_) => 2,
+                RelaisError::Port { .. } | RelaisError::Listener(_) => 5,
+                RelaisError::Interrupted => 130,
+                RelaisError::File { .. }
+                | RelaisError::Token(_)
+                | RelaisError::Journal(_)
+                | RelaisError::System { .. }
+                | _ => 6,
+            },
         })
     }
 }

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod failure;
-mod keeper;
 mod serve;
 
 use std::io::Write as _;

@@ -55,6 +55,7 @@ fn definition(files: &std::path::Path) -> RunDefinition {
         accounts: BTreeMap::new(),
         files: files.to_path_buf(),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy {
             budget: Some(Budget {
                 time: Some(Duration::from_secs(100)),

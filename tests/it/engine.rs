@@ -46,6 +46,7 @@ pub(crate) fn definition(files: &std::path::Path) -> RunDefinition {
         accounts: BTreeMap::new(),
         files: files.to_path_buf(),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

@@ -239,6 +239,7 @@ fn definition(agents: &[(&str, &str)], links: &[&str]) -> RunDefinition {
         // Nothing of these tasks is written there.
         files: PathBuf::from("/nowhere"),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

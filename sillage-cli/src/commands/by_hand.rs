@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::Output;
 use crate::reading::step_named;
+use crate::runtimes::{Runtime, TokenFile};
 use crate::terminal::visible;
 
 /// The step that is meant.
@@ -23,6 +24,8 @@ struct Meant {
     run: RunId,
     /// The agent, as `sillage status` names it.
     agent: String,
+    #[command(flatten)]
+    token: TokenFile,
 }
 
 /// Arguments of `retry`.
@@ -82,9 +85,13 @@ fn carry_out(
         }
         // Nobody drives it. The store has to be let go of before it is opened for good.
         drop(reader);
-        let adapters = Adapters::open(&data, &global.settings_with_agents()?)?;
+        let adapters = Adapters::open(&data)?;
         left_behind::tell(&adapters, output).await?;
-        let taken_up = adapters.engine().take_up(&meant.run, command.on(step)).await;
+        let runtime = Runtime::of_run(known.definition(), &meant.token, &adapters, global).await?;
+        let taken_up = adapters
+            .engine(&runtime)
+            .take_up(&meant.run, command.on(step))
+            .await;
         let handle = taken_up.map_err(|error| cut_or(error, &known, meant))?;
         drive::to_its_end(&adapters, handle, Some(known), output).await
     })

@@ -76,7 +76,9 @@ struct Warning {
 pub(crate) fn run(arguments: &Check, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let file = arguments.file.as_path();
     let bytes = input::read(file)?;
-    let offers = global.settings()?.map(|settings| settings.offers());
+    // What a gateway offers is known to it alone, and a check asks nobody.
+    let settings = global.settings()?.filter(|settings| settings.relais.is_empty());
+    let offers = settings.map(|settings| settings.offers());
     let faulty = |faults| Failure::Faulty {
         file: input::name(file),
         faults,
@@ -170,7 +172,7 @@ fn tell(
     let models = if models_checked {
         "as the settings offer them"
     } else {
-        "not checked: there are no settings"
+        "not checked: there are no settings, or they name a gateway, which a launch asks"
     };
     output.line(format_args!("  models     {models}"))?;
     if let Some(check) = &task.check {

@@ -16,6 +16,7 @@ use crate::drive;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
 use crate::output::{Output, Tone};
+use crate::runtimes::Runtime;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -58,10 +59,12 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
     output.line("The agent process, the repository, its worktrees, commits and merges are real.\n")?;
     let exit = drive::block_on(async {
         let data = folder.join("data");
-        let adapters = Adapters::open(&data, &settings)?;
+        let adapters = Adapters::open(&data)?;
+        let runtime = Runtime::here(&adapters, &settings)?;
         let request = LaunchRequest {
             task_file: repository.join("task.yaml"),
-            offers: Some(settings.offers()),
+            offers: Some(runtime.offers.clone()),
+            gateways: Vec::new(),
             parallel: None,
             permissions: PermissionPolicy::AllowInFolders,
             budget: None,
@@ -70,7 +73,7 @@ pub(crate) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit, Failure
             closed: Vec::new(),
             data,
         };
-        launch(&adapters, &request, &settings, true, output).await
+        launch(&adapters, &runtime, &request, &settings, true, output).await
     })?;
     output.line(format_args!(
         "\nLook at it:  git -C {} log --graph --all",

@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::{Output, Tone};
+use crate::runtimes::{Chosen, Runtime, Where};
 use crate::terminal::visible;
 
 /// Arguments of `relaunch`.
@@ -32,6 +33,8 @@ pub(crate) struct Relaunch {
     #[arg(long, value_enum, value_name = "POLICY")]
     permissions: Option<Permissions>,
     #[command(flatten)]
+    held: Where,
+    #[command(flatten)]
     ceilings: Ceilings,
     /// Begin nothing more once a step has failed [default: as in the settings, else false].
     #[arg(long, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -40,12 +43,14 @@ pub(crate) struct Relaunch {
 
 /// Launches and follows the new run; the exit code is that run's.
 pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    let settings = global.settings_with_agents()?;
+    let settings = global.settings()?.unwrap_or_default();
     let data = global.data_folder()?;
     drive::block_on(async {
-        let adapters = Adapters::open(&data, &settings)?;
+        let adapters = Adapters::open(&data)?;
         left_behind::tell(&adapters, output).await?;
-        let earlier = adapters.engine().load(&arguments.run).await?;
+        let earlier = adapters.load(&arguments.run).await?;
+        let chosen = arguments.held.choose(Some(earlier.definition()), &settings)?;
+        let runtime = Runtime::of_new(chosen.as_ref(), &adapters, &settings, global).await?;
         let policy = earlier.definition().policy.permissions;
         // As for permissions, what the earlier run went by holds unless something else is said.
         let before = earlier.budget().copied().or(settings.limits.budget);
@@ -55,11 +60,12 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
             budget,
             fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),
             task_file: task_file(earlier.definition())?.to_path_buf(),
-            offers: Some(settings.offers()),
-            parallel: settings.limits.parallel,
+            offers: Some(runtime.offers.clone()),
+            parallel: Chosen::parallel(chosen.as_ref(), settings.limits.parallel),
+            gateways: runtime.gateways.clone(),
             waits: settings.waits,
             permissions: arguments.permissions.map_or(policy, Into::into),
-            closed: global.closed_places(),
+            closed: global.closed_places(&runtime.gateways),
             data,
         };
         let run = new_run_id(SystemClock.now());
@@ -76,7 +82,7 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
                 .extend(ceilings::not_held(budget, task, &settings));
         }
         let offers = request.offers.as_deref().unwrap_or_default();
-        check_sandboxes(&relaunched.definition, offers, &adapters.agents, &adapters.data)
+        check_sandboxes(&relaunched.definition, offers, &runtime.agents, &adapters.data)
             .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
         super::run::tell(&relaunched.definition, &relaunched.warnings, output)?;
         tell(&relaunched, &earlier, output)?;
@@ -87,7 +93,7 @@ pub(crate) fn run(arguments: &Relaunch, global: &Global, output: &mut Output) ->
             definition, taken, ..
         } = relaunched;
         let handle = adapters
-            .engine()
+            .engine(&runtime)
             .relaunch(definition, earlier.id(), taken)
             .await?;
         drive::to_its_end(&adapters, handle, None, output).await

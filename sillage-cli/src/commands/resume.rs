@@ -15,6 +15,7 @@ use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::Output;
 use crate::reading::is_left;
+use crate::runtimes::{Runtime, TokenFile};
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
@@ -22,27 +23,29 @@ pub(crate) struct Resume {
     /// The run [default: the newest that is not over, else the newest that did not succeed].
     run: Option<RunId>,
     #[command(flatten)]
+    token: TokenFile,
+    #[command(flatten)]
     ceilings: Ceilings,
 }
 
 /// Resumes and follows a run; the exit code is the run's. One that is complete or partial is left as it is.
 pub(crate) fn run(arguments: &Resume, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    let settings = global.settings_with_agents()?;
     let data = global.data_folder()?;
     drive::block_on(async {
-        let adapters = Adapters::open(&data, &settings)?;
+        let adapters = Adapters::open(&data)?;
         left_behind::tell(&adapters, output).await?;
         let run = match &arguments.run {
             Some(run) => run.clone(),
             None => choose(&adapters).await?,
         };
-        let known = adapters.engine().load(&run).await?;
+        let known = adapters.load(&run).await?;
+        let runtime = Runtime::of_run(known.definition(), &arguments.token, &adapters, global).await?;
         let change = arguments.ceilings.change();
         ceilings::tell_exchanged(&change, known.budget(), output)?;
-        match adapters.engine().resume_with(&run, change).await {
+        match adapters.engine(&runtime).resume_with(&run, change).await {
             Ok(handle) => drive::to_its_end(&adapters, handle, Some(known), output).await,
             Err(EngineError::Refused(Refused::NothingLeft(_))) => {
-                let over = adapters.engine().load(&run).await?;
+                let over = adapters.load(&run).await?;
                 output.line(format_args!(
                     "run {run} is {}: nothing is left to resume",
                     over.word()

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Kind};
 use crate::left_behind;
 use crate::output::{Output, Tone};
+use crate::runtimes::{Chosen, Runtime, Where};
 use crate::terminal::visible;
 
 /// Arguments of `run`.
@@ -30,6 +31,8 @@ pub(crate) struct Run {
     /// What happens to agents' requests for permission.
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     permissions: Permissions,
+    #[command(flatten)]
+    held: Where,
     #[command(flatten)]
     ceilings: Ceilings,
     /// Begin nothing more once a step has failed [default: as in the settings, else false].
@@ -61,11 +64,16 @@ impl From<Permissions> for PermissionPolicy {
 
 /// Launches and follows a run; the exit code is the run's.
 pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
-    let settings = global.settings_with_agents()?;
+    let settings = global.settings()?.unwrap_or_default();
+    let chosen = arguments.held.choose(None, &settings)?;
     let data = global.data_folder()?;
+    if chosen.is_none() {
+        global.with_agents(&settings)?;
+    }
     drive::block_on(async {
-        let adapters = Adapters::open(&data, &settings)?;
+        let adapters = Adapters::open(&data)?;
         left_behind::tell(&adapters, output).await?;
+        let runtime = Runtime::of_new(chosen.as_ref(), &adapters, &settings, global).await?;
         let change = arguments.ceilings.change();
         ceilings::tell_exchanged(&change, settings.limits.budget.as_ref(), output)?;
         let budget = Budget::changed(settings.limits.budget, &change);
@@ -73,20 +81,22 @@ pub(crate) fn run(arguments: &Run, global: &Global, output: &mut Output) -> Resu
             budget,
             fail_fast: arguments.fail_fast.or(settings.limits.fail_fast).unwrap_or(false),
             task_file: arguments.task.clone(),
-            offers: Some(settings.offers()),
-            parallel: settings.limits.parallel,
+            offers: Some(runtime.offers.clone()),
+            parallel: Chosen::parallel(chosen.as_ref(), settings.limits.parallel),
             permissions: arguments.permissions.into(),
             waits: settings.waits,
-            closed: global.closed_places(),
+            closed: global.closed_places(&runtime.gateways),
+            gateways: runtime.gateways.clone(),
             data,
         };
-        launch(&adapters, &request, &settings, global.yes, output).await
+        launch(&adapters, &runtime, &request, &settings, global.yes, output).await
     })
 }
 
 /// Launches what was asked and shows it to its end.
 pub(crate) async fn launch(
     adapters: &Adapters,
+    runtime: &Runtime,
     request: &LaunchRequest,
     settings: &Settings,
     yes: bool,
@@ -98,14 +108,14 @@ pub(crate) async fn launch(
         warnings.extend(ceilings::not_held(budget, &definition.task, settings));
     }
     let offers = request.offers.as_deref().unwrap_or_default();
-    check_sandboxes(&definition, offers, &adapters.agents, &adapters.data)
+    check_sandboxes(&definition, offers, &runtime.agents, &adapters.data)
         .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
     tell(&definition, &warnings, output)?;
     mention_resumable(adapters, &definition, output).await?;
     if !yes && !output.confirm("Launch it?")? {
         return Ok(Exit::Interrupted);
     }
-    let handle = adapters.engine().launch(definition).await?;
+    let handle = adapters.engine(runtime).launch(definition).await?;
     drive::to_its_end(adapters, handle, None, output).await
 }
 
@@ -150,6 +160,12 @@ pub(super) fn tell(
     }
     if let Some(check) = &definition.task.check {
         output.line(format_args!("  check      {}, once all is done", visible(check)))?;
+    }
+    for gateway in &definition.gateways {
+        output.line(format_args!(
+            "  sessions   held by the gateway at {}",
+            visible(&gateway.url)
+        ))?;
     }
     output.line(format_args!(
         "  requests   {}",

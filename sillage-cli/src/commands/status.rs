@@ -118,6 +118,10 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
         view.run
     ))?;
     relaunch::told(read.story.run.definition(), output)?;
+    for gateway in &read.story.run.definition().gateways {
+        let held = format_args!("its sessions are held by the gateway at {}", gateway.url);
+        output.line(output.paint(Tone::Faint, held))?;
+    }
     for line in view.graph_lines() {
         output.line(format_args!("  {}", visible(&line)))?;
     }

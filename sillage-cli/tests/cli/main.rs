@@ -8,6 +8,8 @@ mod plan;
 mod readme;
 #[cfg(unix)]
 mod real_agent;
+#[cfg(unix)]
+mod relais;
 mod report;
 #[cfg(unix)]
 mod runs;

@@ -21,13 +21,15 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 fn the_readmes_task_passes_check_with_the_readmes_settings() {
     let sandbox = Sandbox::new();
     let yaml = blocks(&readme(), "yaml");
-    let [task, settings] = yaml.as_slice() else {
-        panic!("a task and settings: {}", yaml.len())
+    let [task, settings, gateway] = yaml.as_slice() else {
+        panic!("a task, settings and a gateway: {}", yaml.len())
     };
     sandbox.write("task.yaml", task);
-    sandbox.write("config.yaml", settings);
-    let ended = sandbox.run(["check", "--json", "--config", "config.yaml", "task.yaml"]);
-    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    for settings in [settings, &format!("{settings}{gateway}")] {
+        sandbox.write("config.yaml", settings);
+        let ended = sandbox.run(["check", "--json", "--config", "config.yaml", "task.yaml"]);
+        assert_eq!(ended.code, 0, "{}", ended.stdout);
+    }
 }
 
 #[test]

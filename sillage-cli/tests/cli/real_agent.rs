@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use sillage_testkit::model_server::{Script, Step, ToolUse};
 use sillage_testkit::real_agent::{Kind, RealAgent, table};
 
+use crate::relais::Gateway;
+
 /// A bound, not a wait: an agent's first start prepares a database, and the machine may be busy.
 const BOUND: Duration = Duration::from_secs(300);
 
@@ -28,7 +30,16 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(told.stdout).expect("text")
 }
 
-async fn completes_a_task(kind: Kind) {
+/// Who holds the agent's session.
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    /// `sillage run` itself.
+    Here,
+    /// A gateway, which alone knows the agent.
+    ByGateway,
+}
+
+async fn completes_a_task(kind: Kind, held: Held) {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let Some(real) = RealAgent::get(kind, package).await else {
         return;
@@ -65,18 +76,38 @@ async fn completes_a_task(kind: Kind) {
     git(&work, &["add", "--all"]);
     git(&work, &["commit", "--quiet", "--message=Begin"]);
 
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_sillage"));
-    command
-        .args(["run", "task.json", "--json", "--yes"])
-        .current_dir(&work)
-        .env("HOME", place("home"))
-        .env("SILLAGE_DATA_DIR", place("data"))
-        .env("SILLAGE_CONFIG", place("config.yaml"))
-        .kill_on_drop(true);
+    let program = |words: &[&str], settings: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sillage"));
+        command
+            .args(words)
+            .current_dir(&work)
+            .env("HOME", place("home"))
+            .env("SILLAGE_DATA_DIR", place("data"))
+            .env("SILLAGE_CONFIG", place(settings));
+        command
+    };
+    let run = ["run", "task.json", "--json", "--yes"];
+    let (run, gateway) = match held {
+        Held::Here => (program(&run, "config.yaml"), None),
+        Held::ByGateway => {
+            let token = place("token").display().to_string();
+            let relais = ["relais", "--json", "--port", "0", "--token-file", &token];
+            let gateway = Gateway::start(program(&relais, "config.yaml"));
+            fs::write(place("none.yaml"), "{}").expect("a file");
+            let mut run = program(&run, "none.yaml");
+            run.args(["--relais", &gateway.url, "--token-file", &token]);
+            (run, Some(gateway))
+        }
+    };
+    let mut command = tokio::process::Command::from(run);
+    command.kill_on_drop(true);
     let told = tokio::time::timeout(BOUND, command.output())
         .await
         .expect("it ends in time")
         .expect("it runs");
+    if let Some(gateway) = gateway {
+        gateway.terminate();
+    }
     let lines = String::from_utf8(told.stdout).expect("text");
     let outcome: Value = serde_json::from_str(lines.lines().last().expect("a last line")).expect("JSON");
     let words = String::from_utf8_lossy(&told.stderr);
@@ -100,6 +131,9 @@ async fn completes_a_task(kind: Kind) {
     if kind.takes_effort() {
         assert_eq!(scripted.effort.as_deref(), Some("high"));
     }
+    if held == Held::ByGateway {
+        return;
+    }
     let row = "01 A task of the command line";
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     table::tell(package, target, row, kind, "complete, its file merged");
@@ -107,15 +141,21 @@ async fn completes_a_task(kind: Kind) {
 
 #[tokio::test]
 async fn opencode_completes_a_task_and_its_work_is_merged() {
-    completes_a_task(Kind::Opencode).await;
+    completes_a_task(Kind::Opencode, Held::Here).await;
 }
 
 #[tokio::test]
 async fn codex_completes_a_task_and_its_work_is_merged() {
-    completes_a_task(Kind::Codex).await;
+    completes_a_task(Kind::Codex, Held::Here).await;
 }
 
 #[tokio::test]
 async fn gemini_completes_a_task_and_its_work_is_merged() {
-    completes_a_task(Kind::Gemini).await;
+    completes_a_task(Kind::Gemini, Held::Here).await;
+}
+
+/// The same through a gateway: the settings of the run name no agent.
+#[tokio::test]
+async fn opencode_completes_a_task_through_a_gateway() {
+    completes_a_task(Kind::Opencode, Held::ByGateway).await;
 }

@@ -111,6 +111,7 @@ fn definition(run: &str, data: &Path) -> RunDefinition {
         accounts: std::collections::BTreeMap::new(),
         files: data.join("runs").join(run),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

@@ -50,6 +50,19 @@ pub struct RunDefinition {
     /// The earlier run of which it is a relaunch; none: it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relaunch_of: Option<RelaunchOf>,
+    /// The gateways that hold the run's sessions; empty: the program that drives it holds them itself. They stay the
+    /// run's: who takes it up looks for its sessions there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<RunGateway>,
+}
+
+/// A gateway that holds sessions of a run. Its token is not kept, only where it can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunGateway {
+    /// Where it listens.
+    pub url: String,
+    /// The file that held its token at launch.
+    pub token_file: PathBuf,
 }
 
 /// What a relaunch takes from an earlier run (R13).

@@ -56,7 +56,7 @@ pub use by_hand::Taken;
 pub use check::{CHECK_LIMIT, CHECK_OUTPUT, CHECK_TAIL, CheckPlace, CheckResult, check_overran};
 pub use clocks::{ClockReading, ClockWatch};
 pub use conflict::CONFLICT_RETURNS;
-pub use definition::{RelaunchOf, RunDefinition, RunPolicy, RunRepository};
+pub use definition::{RelaunchOf, RunDefinition, RunGateway, RunPolicy, RunRepository};
 pub use effect::{Effect, ReportFile};
 pub use ends::{RunEnd, StepEnd};
 pub use event::{AnsweredBy, Event, MessagePurpose, Recorded};

@@ -76,6 +76,7 @@ fn run(agents: usize) -> Run {
         accounts: Default::default(),
         files: "/nowhere".into(),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     };
     Run::start(Run::launch(Timestamp(0), definition)).unwrap()

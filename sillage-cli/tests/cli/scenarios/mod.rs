@@ -18,6 +18,7 @@ mod permissions;
 mod plans;
 mod processes;
 mod refusals;
+mod relais;
 mod relaunch;
 mod reports;
 mod repositories;

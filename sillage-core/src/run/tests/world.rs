@@ -138,6 +138,7 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         accounts: BTreeMap::new(),
         files: PathBuf::from("/data/r1"),
         relaunch_of: None,
+        gateways: Vec::new(),
         policy: RunPolicy::default(),
     }
 }

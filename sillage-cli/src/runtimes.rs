@@ -1,0 +1,394 @@
+//! Who holds a run's sessions: this program itself, or a gateway. A run stays with who held it at its launch.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueHint};
+use directories::{BaseDirs, ProjectDirs};
+use sillage::acp::{AcpRuntime, AgentCommand};
+use sillage::core::ports::AgentRuntime;
+use sillage::core::ports::runtime::{ModelOffer, RuntimeError};
+use sillage::core::run::{RunDefinition, RunGateway};
+use sillage::core::settings::{RelaisAddress, Settings, expand_home};
+use sillage_relais::wire::{Status, capability};
+use sillage_relais::{ClientOptions, RelaisClient};
+
+use crate::adapters::{self, Adapters};
+use crate::arguments::Global;
+use crate::failure::{Failure, Kind};
+
+/// What each run needs of a gateway, and what it would be without it.
+const NEEDED: [(&str, &str); 2] = [
+    (
+        capability::IDEMPOTENT_SESSION_CREATION,
+        "a session could be started twice",
+    ),
+    (
+        capability::FILESYSTEM_SCOPE,
+        "the task's folders would bind no agent",
+    ),
+];
+
+/// The most bytes of a token file that are read.
+const LONGEST_TOKEN: u64 = 4096;
+
+/// Where a new run's sessions are held.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Where {
+    /// Have the gateway at this address hold the sessions, so that they outlive this program [default: as in the
+    /// settings, else none].
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    relais: Option<String>,
+    #[command(flatten)]
+    token: TokenFile,
+    /// Hold the sessions in this program even where the settings name a gateway.
+    #[arg(long, conflicts_with_all = ["relais", "token_file"])]
+    direct: bool,
+}
+
+/// Where a gateway's token is.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TokenFile {
+    /// The file of the gateway's token [default: as in the settings or at the run's launch, else relais/token in the
+    /// folder for settings].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+}
+
+/// A gateway that was chosen for a new run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) gateway: RunGateway,
+    /// Sessions that it may be given at once.
+    capacity: Option<NonZeroU32>,
+}
+
+impl Where {
+    /// What was said here; else as in the earlier run, where there is one; else as the settings say.
+    ///
+    /// # Errors
+    /// When what is named is no gateway's address, or the settings name several.
+    pub(crate) fn choose(
+        &self,
+        earlier: Option<&RunDefinition>,
+        settings: &Settings,
+    ) -> Result<Option<Chosen>, Failure> {
+        if self.direct {
+            return Ok(None);
+        }
+        let url = match (&self.relais, earlier) {
+            (Some(url), _) => Some(url.as_str()),
+            (None, Some(earlier)) => one_of(earlier)?.map(|gateway| gateway.url.as_str()),
+            (None, None) => of_settings(settings)?,
+        };
+        let Some(url) = url else {
+            return self
+                .token
+                .refuse("no gateway is named: name one by --relais")
+                .map(|()| None);
+        };
+        let url = address(url)?;
+        let named = in_settings(&url, settings);
+        let before = earlier.and_then(|earlier| earlier.gateways.iter().find(|gateway| gateway.url == url));
+        let token_file = self.token.find(named, before)?;
+        Ok(Some(Chosen {
+            gateway: RunGateway { url, token_file },
+            capacity: named.and_then(|named| named.capacity),
+        }))
+    }
+}
+
+impl Chosen {
+    /// Sessions at work at once, where the program allows so many.
+    pub(crate) fn parallel(chosen: Option<&Chosen>, program: Option<NonZeroU32>) -> Option<NonZeroU32> {
+        let capacity = chosen.and_then(|chosen| chosen.capacity);
+        program.into_iter().chain(capacity).min()
+    }
+}
+
+impl TokenFile {
+    /// The token's file: that named here, that of the settings, that of the run's launch, the usual one.
+    fn find(&self, named: Option<&RelaisAddress>, before: Option<&RunGateway>) -> Result<PathBuf, Failure> {
+        let named = || named.and_then(|named| named.token_file.as_deref()).map(in_home);
+        let before = || before.map(|gateway| gateway.token_file.clone());
+        let usual = || ProjectDirs::from("", "", "relais").map(|folders| folders.config_dir().join("token"));
+        let file = self
+            .token_file
+            .clone()
+            .or_else(named)
+            .or_else(before)
+            .or_else(usual);
+        let file = file.ok_or_else(|| {
+            Failure::new(Kind::Usage, "this machine names no folder for settings")
+                .hint("name the file of the gateway's token by --token-file")
+        })?;
+        std::path::absolute(&file).map_err(|error| Failure::reading(&file, &error))
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Failure> {
+        match self.token_file {
+            Some(_) => Err(Failure::new(
+                Kind::Usage,
+                format_args!("--token-file is a gateway's, and {why}"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The runtime of a run.
+pub(crate) struct Runtime {
+    pub(crate) sessions: Arc<dyn AgentRuntime>,
+    /// The models on offer.
+    pub(crate) offers: Vec<ModelOffer>,
+    /// The agents of this machine as they are started; empty at a gateway.
+    pub(crate) agents: Vec<AgentCommand>,
+    /// The gateway, where it is one.
+    pub(crate) gateways: Vec<RunGateway>,
+}
+
+impl Runtime {
+    /// The agents of the settings, held by this program.
+    ///
+    /// # Errors
+    /// When one of them cannot be started.
+    pub(crate) fn here(adapters: &Adapters, settings: &Settings) -> Result<Runtime, Failure> {
+        let agents = adapters::commands(settings)?;
+        let options = adapters::options(settings, &adapters.data)?;
+        Ok(Runtime {
+            sessions: Arc::new(AcpRuntime::new(agents.clone(), options)),
+            offers: settings.offers(),
+            agents,
+            gateways: Vec::new(),
+        })
+    }
+
+    /// The runtime of a new run.
+    ///
+    /// # Errors
+    /// When no agent is configured, or the gateway is not there or cannot do what a run needs (L2).
+    pub(crate) async fn of_new(
+        chosen: Option<&Chosen>,
+        adapters: &Adapters,
+        settings: &Settings,
+        global: &Global,
+    ) -> Result<Runtime, Failure> {
+        match chosen {
+            Some(chosen) => {
+                let start = "start it with `sillage relais`, name another by --relais, or run without one by --direct";
+                Runtime::at(&chosen.gateway, start).await
+            }
+            None => Runtime::here(adapters, global.with_agents(settings)?),
+        }
+    }
+
+    /// The runtime that holds the sessions of a run that there is.
+    ///
+    /// # Errors
+    /// When no agent is configured, or the gateway is not there or cannot do what a run needs (L2).
+    pub(crate) async fn of_run(
+        definition: &RunDefinition,
+        token: &TokenFile,
+        adapters: &Adapters,
+        global: &Global,
+    ) -> Result<Runtime, Failure> {
+        let settings = global.settings()?.unwrap_or_default();
+        let run = &definition.run;
+        let Some(before) = one_of(definition)? else {
+            token.refuse(&format!("run {run} was launched without one"))?;
+            return Runtime::here(adapters, global.with_agents(&settings)?);
+        };
+        let gateway = RunGateway {
+            url: before.url.clone(),
+            token_file: token.find(in_settings(&before.url, &settings), Some(before))?,
+        };
+        let start = format!(
+            "run {run} has its sessions there: start that gateway again at the same address and with its folder, and its \
+             sessions are found; with an empty folder they are lost, and what they did is done again"
+        );
+        Runtime::at(&gateway, &start).await
+    }
+
+    /// The gateway, once it is known to be there and to do what a run needs. `start`: what to do where it is not.
+    async fn at(gateway: &RunGateway, start: &str) -> Result<Runtime, Failure> {
+        let url = &gateway.url;
+        let token = read_token(gateway)?;
+        let client = RelaisClient::new(url, &token, ClientOptions::new("Sillage"));
+        let client = client.map_err(|error| Failure::new(Kind::Usage, error))?;
+        let not_there = |error: RuntimeError| {
+            if let RuntimeError::Temporary { words, .. } = error {
+                let words = format!("the gateway at {url} is out of reach: {words}");
+                return Failure::new(Kind::OutOfReach, words).hint(start);
+            }
+            let words = format!("the gateway at {url} refuses to be asked: {error}");
+            let file = gateway.token_file.display();
+            let hint = format!("is {file} the file of its token? Name it by --token-file");
+            Failure::new(Kind::Refused, words).hint(hint)
+        };
+        let status = client.gateway().await.map_err(not_there)?;
+        refuse_missing(url, &status)?;
+        let offers = client.status().await.map_err(not_there)?.models;
+        Ok(Runtime {
+            sessions: Arc::new(client),
+            offers,
+            agents: Vec::new(),
+            gateways: vec![gateway.clone()],
+        })
+    }
+}
+
+/// Refuses a gateway that lacks a capability which every run needs, and says which (L2).
+fn refuse_missing(url: &str, status: &Status) -> Result<(), Failure> {
+    let has = |name: &str| status.capabilities.get(name) == Some(&true);
+    let missing: Vec<_> = NEEDED.iter().filter(|(name, _)| !has(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<_> = missing
+        .iter()
+        .map(|(name, without)| format!("`{name}` (without it {without})"))
+        .collect();
+    let words = format!("the gateway at {url} lacks what a run needs: {}", told.join(", "));
+    Err(Failure::new(Kind::Refused, words)
+        .hint("nothing was started; name another gateway, or run without one"))
+}
+
+/// An address as it is kept and compared: it holds no secret, for it is shown.
+fn address(url: &str) -> Result<String, Failure> {
+    if url.contains(['@', '?', '#']) {
+        let words = "a gateway's address holds neither a user, a password nor a query";
+        return Err(Failure::new(Kind::Usage, words).hint("write it as in http://127.0.0.1:7433"));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+fn in_settings<'s>(url: &str, settings: &'s Settings) -> Option<&'s RelaisAddress> {
+    settings
+        .relais
+        .iter()
+        .find(|one| one.url.trim_end_matches('/') == url)
+}
+
+/// The gateway that runs use where nothing else is said.
+fn of_settings(settings: &Settings) -> Result<Option<&str>, Failure> {
+    match settings.relais.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(&one.url)),
+        several => {
+            let words = format!(
+                "the settings name {} gateways, and to share a run's sessions among several is not there yet",
+                several.len()
+            );
+            Err(Failure::new(Kind::Refused, words)
+                .hint("name the one to use by --relais, or run without one by --direct"))
+        }
+    }
+}
+
+/// The gateway of a run, where it has one.
+fn one_of(definition: &RunDefinition) -> Result<Option<&RunGateway>, Failure> {
+    match definition.gateways.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        several => {
+            let words = format!(
+                "run {} has its sessions at {} gateways, which this version cannot ask",
+                definition.run,
+                several.len()
+            );
+            Err(Failure::new(Kind::Refused, words).hint("go on with it by the version that launched it"))
+        }
+    }
+}
+
+fn in_home(path: &Path) -> PathBuf {
+    BaseDirs::new().map_or_else(
+        || path.to_path_buf(),
+        |folders| expand_home(path, folders.home_dir()),
+    )
+}
+
+fn read_token(gateway: &RunGateway) -> Result<String, Failure> {
+    let path = &gateway.token_file;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST_TOKEN).read_to_string(&mut text));
+    let hint = format!(
+        "the gateway at {} told where its token is when it was started; name that file by --token-file",
+        gateway.url
+    );
+    match read {
+        Ok(_) if text.trim().is_empty() => {
+            let words = format!("{} holds no token", path.display());
+            Err(Failure::new(Kind::Usage, words).hint(hint))
+        }
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) => Err(Failure::reading(path, &error).hint(hint)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(urls: &[&str]) -> Settings {
+        let relais = urls.iter().map(|url| RelaisAddress {
+            name: "one".to_owned(),
+            url: (*url).to_owned(),
+            token_file: Some("/tokens/one".into()),
+            capacity: NonZeroU32::new(2),
+        });
+        Settings {
+            relais: relais.collect(),
+            ..Settings::default()
+        }
+    }
+
+    fn at(url: &str) -> Where {
+        Where {
+            relais: Some(url.to_owned()),
+            ..Where::default()
+        }
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_settings() {
+        let known = settings(&["http://127.0.0.1:1/"]);
+        let chosen = Where::default().choose(None, &known).unwrap().unwrap();
+        assert_eq!(chosen.gateway.url, "http://127.0.0.1:1");
+        assert_eq!(chosen.gateway.token_file, Path::new("/tokens/one"));
+        assert_eq!(
+            Chosen::parallel(Some(&chosen), NonZeroU32::new(4)),
+            NonZeroU32::new(2)
+        );
+        assert_eq!(Chosen::parallel(None, NonZeroU32::new(4)), NonZeroU32::new(4));
+        let other = at("http://127.0.0.1:2").choose(None, &known).unwrap().unwrap();
+        assert!(other.gateway.token_file.ends_with("relais/token"), "{other:?}");
+        let direct = Where {
+            direct: true,
+            ..Where::default()
+        };
+        assert_eq!(direct.choose(None, &known).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_there_yet_and_what_would_be_shown_is_refused() {
+        let several = settings(&["http://127.0.0.1:1", "http://127.0.0.1:2"]);
+        let refused = Where::default().choose(None, &several).unwrap_err();
+        assert!(refused.words().contains("is not there yet"), "{refused:?}");
+        assert!(at("http://127.0.0.1:2").choose(None, &several).is_ok());
+        for secret in ["http://:token@127.0.0.1:1", "http://127.0.0.1:1?token=x"] {
+            let refused = at(secret).choose(None, &Settings::default()).unwrap_err();
+            assert!(!refused.words().contains("token"), "{refused:?}");
+        }
+        let alone = Where {
+            token: TokenFile {
+                token_file: Some("t".into()),
+            },
+            ..Where::default()
+        };
+        assert!(alone.choose(None, &Settings::default()).is_err());
+    }
+}
