@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use sillage::acp::{AcpRuntime, AgentCommand, AgentModel, Options};
 use sillage::core::ports::store::Which;
-use sillage::core::ports::{AgentRuntime as _, Clock as _, Store, Workspace};
+use sillage::core::ports::{AgentRuntime, Clock as _, Store, Workspace};
 use sillage::core::run::{Refused, RunEnd};
 use sillage::store::SledStore;
 use sillage::workspace::GitWorkspace;
 use sillage::{Engine, EngineError, LaunchRequest, SystemClock, new_run_id, prepare};
 use sillage_testkit::crashing_store::{CrashingStore, Side};
 
-type Failure = Box<dyn std::error::Error>;
+use crate::gateway;
+
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// `drive FOLDER [before|after EVENT]`.
 pub(crate) fn main(words: &[&str]) -> ExitCode {
@@ -58,13 +60,11 @@ async fn drive(folder: &Path, death: Option<(Side, u64)>) -> Result<RunEnd, Fail
         None => Arc::new(sled),
     };
     let workspace: Arc<dyn Workspace> = Arc::new(GitWorkspace::new(&data)?);
-    let agents = Arc::new(AcpRuntime::new(vec![agent(folder)?], options()?));
-    let engine = Engine::builder(
-        Arc::clone(&store),
-        Arc::clone(&agents) as _,
-        Arc::clone(&workspace),
-    )
-    .build();
+    let agents: Arc<dyn AgentRuntime> = match gateway::client(folder)? {
+        Some(client) => Arc::new(client),
+        None => Arc::new(AcpRuntime::new(vec![agent(folder)?], options()?)),
+    };
+    let engine = Engine::builder(Arc::clone(&store), Arc::clone(&agents), Arc::clone(&workspace)).build();
     let handle = match store.runs(Which::All, 1).await?.first() {
         Some(run) => match engine.resume(&run.run).await {
             // It died when all was over.
@@ -81,6 +81,7 @@ async fn drive(folder: &Path, death: Option<(Side, u64)>) -> Result<RunEnd, Fail
             let request = LaunchRequest {
                 task_file: folder.join("work/task.yaml"),
                 offers: Some(agents.status().await?.models),
+                gateways: Vec::new(),
                 parallel: None,
                 permissions: sillage::core::ports::runtime::PermissionPolicy::AllowInFolders,
                 budget: None,
@@ -104,7 +105,7 @@ fn die(told: &Path, events: &RangeInclusive<u64>) {
         .expect("ourselves");
 }
 
-fn agent(folder: &Path) -> Result<AgentCommand, Failure> {
+pub(crate) fn agent(folder: &Path) -> Result<AgentCommand, Failure> {
     let at = |name: &str| folder.join(name).display().to_string();
     let model = AgentModel {
         id: None,
@@ -129,7 +130,7 @@ fn agent(folder: &Path) -> Result<AgentCommand, Failure> {
     })
 }
 
-fn options() -> Result<Options, Failure> {
+pub(crate) fn options() -> Result<Options, Failure> {
     let launcher = vec![std::env::current_exe()?.into(), "launch-agent".into()];
     Ok(Options {
         launcher: Some(launcher),

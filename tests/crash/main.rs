@@ -1,6 +1,7 @@
 //! R5: `kill -9` at each event of a run, just before and just after it is durable; then resume. Each time the end is
 //! the same as that of a run that nobody disturbed, no report is accepted twice, no session is asked again what it
-//! had answered, and no process is left. One run a side dies again and again.
+//! had answered, and no process is left. One run a side dies again and again. The same with sessions that a gateway holds,
+//! which is not killed: there nothing is asked twice, and nobody has to be asked to go on.
 //!
 //! The program starts itself as the engine that is killed (`drive`), as the launcher and as the agents: all is real
 //! but the model.
@@ -15,9 +16,14 @@
 #[cfg(target_os = "linux")]
 mod drive;
 #[cfg(target_os = "linux")]
+mod gateway;
+#[cfg(target_os = "linux")]
 mod theatre;
 
 use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+use theatre::{Held, Theatre};
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> ExitCode {
@@ -25,9 +31,15 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this test is called on the command line of `cargo test`.
+/// What the tests are called on the command line of `cargo test`, and who holds the sessions in each.
 #[cfg(target_os = "linux")]
-const NAME: &str = "r5_kill_9_at_each_event_leads_to_the_same_end";
+const NAMES: [(&str, Held); 2] = [
+    ("r5_kill_9_at_each_event_leads_to_the_same_end", Held::ByTheEngine),
+    (
+        "r5_kill_9_at_each_event_and_a_gateway_holds_the_sessions",
+        Held::ByAGateway,
+    ),
+];
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
@@ -47,15 +59,20 @@ fn main() -> ExitCode {
             })
         }
         ["drive", rest @ ..] => drive::main(rest),
+        ["gateway", folder] => gateway::main(std::path::Path::new(folder)),
         ["--list", ..] => {
-            println!("{NAME}: test");
+            for (name, _) in NAMES {
+                println!("{name}: test");
+            }
             ExitCode::SUCCESS
         }
         filters => {
             let filters: Vec<_> = filters.iter().filter(|word| !word.starts_with('-')).collect();
-            if filters.is_empty() || filters.iter().any(|filter| NAME.contains(**filter)) {
-                each_event();
-                println!("test {NAME} ... ok");
+            for (name, held) in NAMES {
+                if filters.is_empty() || filters.iter().any(|filter| name.contains(**filter)) {
+                    each_event(held);
+                    println!("test {name} ... ok");
+                }
             }
             ExitCode::SUCCESS
         }
@@ -64,17 +81,17 @@ fn main() -> ExitCode {
 
 /// Both sides of each event, one side a thread. Events that become durable together are one place to die at.
 #[cfg(target_os = "linux")]
-fn each_event() {
-    let undisturbed = theatre::Theatre::new();
+fn each_event(held: Held) {
+    let undisturbed = Theatre::new(held);
     undisturbed.drive(None);
     let expected = undisturbed.end();
     std::thread::scope(|scope| {
         let sides = ["before", "after"].map(|side| {
             let expected = &expected;
             scope.spawn(move || {
-                let again = again_and_again(side, expected);
+                let again = again_and_again(held, side, expected);
                 assert!(again >= 4, "a run is longer than {again} lives");
-                (side, one_side(side, expected) + again)
+                (side, one_side(held, side, expected) + again)
             })
         });
         for side in sides {
@@ -93,11 +110,11 @@ const LIFE: u64 = 15;
 
 /// One run that dies again and again.
 #[cfg(target_os = "linux")]
-fn again_and_again(side: &str, expected: &theatre::End) -> u32 {
-    let theatre = theatre::Theatre::new();
+fn again_and_again(held: Held, side: &str, expected: &theatre::End) -> u32 {
+    let theatre = Theatre::new(held);
     let (mut next, mut deaths) = (LIFE, 0);
     while let Some(last) = theatre.drive(Some((side, next))) {
-        theatre.assert_no_process(&format!(
+        theatre.assert_gone_with_it(&format!(
             "killed just {side} event {next}, not for the first time"
         ));
         next = last + LIFE;
@@ -111,15 +128,15 @@ fn again_and_again(side: &str, expected: &theatre::End) -> u32 {
 
 /// Dies at each place in turn, until a run ends before it comes to the next. Gives how often it died.
 #[cfg(target_os = "linux")]
-fn one_side(side: &str, expected: &theatre::End) -> u32 {
+fn one_side(held: Held, side: &str, expected: &theatre::End) -> u32 {
     let (mut next, mut deaths) = (1, 0);
     loop {
-        let theatre = theatre::Theatre::new();
+        let theatre = Theatre::new(held);
         let Some(last) = theatre.drive(Some((side, next))) else {
             return deaths;
         };
         let told = format!("killed just {side} event {next}");
-        theatre.assert_no_process(&told);
+        theatre.assert_gone_with_it(&told);
         theatre.drive(None);
         theatre.assert_no_process(&told);
         theatre.assert_sound(&told);

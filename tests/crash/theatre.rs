@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use sillage::core::id::Seq;
@@ -72,6 +72,27 @@ fi
 
 pub(crate) struct Theatre {
     folder: tempfile::TempDir,
+    /// The gateway that holds the sessions; none: the engine does.
+    gateway: Option<Child>,
+}
+
+/// Who holds the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// The engine that is killed.
+    ByTheEngine,
+    /// A gateway, which is not.
+    ByAGateway,
+}
+
+impl Drop for Theatre {
+    fn drop(&mut self) {
+        if let Some(gateway) = &mut self.gateway {
+            // It may be gone already.
+            let _ = gateway.kill();
+            let _ = gateway.wait();
+        }
+    }
 }
 
 /// What must be the same however a run came to its end.
@@ -87,9 +108,10 @@ pub(crate) struct End {
 }
 
 impl Theatre {
-    pub(crate) fn new() -> Theatre {
-        let theatre = Theatre {
+    pub(crate) fn new(held: Held) -> Theatre {
+        let mut theatre = Theatre {
             folder: tempfile::tempdir().expect("a temporary folder"),
+            gateway: None,
         };
         fs::create_dir_all(theatre.path("work")).expect("our own folder");
         fs::create_dir_all(theatre.path("home")).expect("our own folder");
@@ -105,7 +127,22 @@ impl Theatre {
         theatre.git(&["config", "user.email", "person@localhost"]);
         theatre.git(&["add", "--all"]);
         theatre.git(&["commit", "--quiet", "--message=Begin"]);
+        if held == Held::ByAGateway {
+            theatre.start_gateway();
+        }
         theatre
+    }
+
+    fn start_gateway(&mut self) {
+        let mut gateway = Command::new(std::env::current_exe().expect("this program"));
+        gateway.arg("gateway").arg(self.folder.path());
+        let gateway = gateway.env("HOME", self.path("home")).spawn();
+        self.gateway = Some(gateway.expect("this program"));
+        let since = Instant::now();
+        while !self.path("gateway").exists() {
+            assert!(since.elapsed() < BOUND, "the gateway does not listen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -234,8 +271,18 @@ impl Theatre {
         }
         assert_eq!(accepted.len(), 5, "{told}: five reports");
         let mut done = BTreeSet::new();
+        let mut asked = BTreeSet::new();
         for deed in self.record() {
             if let Deed::Prompted { session, text, .. } = deed {
+                // No session is lost that a gateway holds, and none has to be asked to go on.
+                assert!(
+                    self.gateway.is_none() || asked.insert((session.clone(), text.clone())),
+                    "{told}: asked twice: {text}"
+                );
+                assert!(
+                    self.gateway.is_none() || !text.contains("interrupted"),
+                    "{told}: nothing was interrupted: {text}"
+                );
                 if text.contains("cannot be merged") {
                     done.remove(&session);
                 }
@@ -252,11 +299,20 @@ impl Theatre {
         }
     }
 
-    /// No process of this folder is left, within the moment that the kernel takes to end one.
+    /// What held its sessions is gone with all of them, where the engine that was killed did.
+    pub(crate) fn assert_gone_with_it(&self, told: &str) {
+        if self.gateway.is_none() {
+            self.assert_no_process(told);
+        }
+    }
+
+    /// No process of this folder is left but a gateway, within the moment that the kernel takes to end one.
     pub(crate) fn assert_no_process(&self, told: &str) {
         let since = Instant::now();
+        let gateway = format!(" gateway {}", self.folder.path().display());
         loop {
-            let left = processes(self.folder.path());
+            let mut left = processes(self.folder.path());
+            left.retain(|line| !line.contains(&gateway));
             if left.is_empty() {
                 return;
             }
