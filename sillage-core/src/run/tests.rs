@@ -8,6 +8,7 @@ mod conflict;
 mod fan_in;
 mod groups;
 mod permissions;
+mod resumed;
 mod sending;
 pub(crate) mod world;
 

@@ -41,7 +41,9 @@ impl Decision<'_> {
             RuntimeError::Conflict { .. } if planted(Bug::ConflictTriedAgain) => {
                 self.wait_for_backoff(step, words, None, resend);
             }
-            RuntimeError::Conflict { .. } => self.fail(step, FailureClass::Conflict, words),
+            RuntimeError::Conflict { fields, .. } => {
+                self.fail(step, FailureClass::Conflict, naming(words, fields));
+            }
             RuntimeError::Lost { .. } => self.fail(step, FailureClass::AgentLost, words),
             RuntimeError::Permanent { .. } | RuntimeError::Unstoppable { .. } => {
                 self.fail(step, FailureClass::Permanent, words);
@@ -152,6 +154,16 @@ impl Decision<'_> {
         };
         self.wait_until(step, cause, until, words, resend);
     }
+}
+
+/// The words of a conflict, and the fields that differ where the words do not name them (R6).
+fn naming(words: String, fields: &[String]) -> String {
+    let untold = fields.iter().filter(|field| !words.contains(field.as_str()));
+    let untold: Vec<&str> = untold.map(String::as_str).collect();
+    if untold.is_empty() {
+        return words;
+    }
+    format!("{words}; what differs: {}", untold.join(", "))
 }
 
 /// At most a tenth less, by the seed.

@@ -150,6 +150,50 @@ fn r7_b3_a_failure_that_is_told_again_by_a_session_found_is_not_waited_for_again
     assert_eq!(run.step(StepIndex(0)).unwrap().word(), "running");
 }
 
+/// "Same identifier, another request" of a message, whether it is said of its sending or after it was accepted, is a
+/// defect: trying again cannot mend it (R6).
+#[test]
+fn r6_b4_a_conflict_of_a_message_fails_the_step_with_its_fields_and_is_not_tried_again() {
+    for accepted in [false, true] {
+        let mut world = World::new(task(&["a"], &[]));
+        world.script("a", [Reply::Silence]);
+        let mut run = world.start();
+        world.settle(&mut run);
+        let state = run.step(StepIndex(0)).unwrap().session().unwrap();
+        let (session, message) = (state.id(), state.in_flight.as_deref().unwrap().client_message_id);
+        let error = RuntimeError::Conflict {
+            words: "the message came before otherwise".to_owned(),
+            fields: vec!["text".to_owned()],
+        };
+        let input = match accepted {
+            true => Input::Failed {
+                session,
+                message: Some(message),
+                error,
+            },
+            false => Input::NotSent {
+                session,
+                message,
+                error,
+            },
+        };
+        world.input(&mut run, input);
+        let run = world.go_on(run);
+        assert_eq!(run.end(), Some(RunEnd::Failed), "accepted: {accepted}");
+        let Some(StepEnd::Failed(failure)) = run.steps()[0].end() else {
+            panic!("{:?}", run.steps()[0].end());
+        };
+        assert_eq!(failure.class, FailureClass::Conflict);
+        assert!(
+            failure.words.contains("came before otherwise") && failure.words.contains("text"),
+            "{failure:?}"
+        );
+        let again = |fact: &&Recorded| matches!(fact.event, Event::WaitStarted { .. });
+        assert_eq!(world.log.iter().filter(again).count(), 0, "accepted: {accepted}");
+        assert_eq!((world.sessions_opened, world.prompts_to("a")), (1, 1));
+    }
+}
+
 #[test]
 fn r8_a_session_that_is_found_behind_a_closed_gate_is_sent_nothing_and_is_found_again_when_it_opens() {
     let mut world = World::new(task(&["a", "b"], &[]));

@@ -467,16 +467,21 @@ impl World {
         self.go_on(run)
     }
 
-    /// Resumes without ceilings: one that is reached would have it refused.
+    /// Resumes, to the run's end.
     pub(crate) fn resume(&mut self, mut run: Run) -> Run {
+        self.ask_to_resume(&mut run);
+        self.go_on(run)
+    }
+
+    /// Resumes without ceilings: one that is reached would have it refused.
+    pub(crate) fn ask_to_resume(&mut self, run: &mut Run) {
         let budget = BudgetChange {
             tokens: CeilingChange::Lift,
             cost: CeilingChange::Lift,
             time: CeilingChange::Lift,
             mode: None,
         };
-        self.turn(&mut run, vec![Input::Command(Command::Resume { budget })]);
-        self.go_on(run)
+        self.turn(run, vec![Input::Command(Command::Resume { budget })]);
     }
 
     fn agent_of(run: &Run, session: ClientSessionId) -> String {
