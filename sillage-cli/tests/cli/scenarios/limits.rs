@@ -15,6 +15,22 @@ fn stage(steps: &str) -> Stage {
     stage
 }
 
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    Timestamp(i64::try_from(now.as_millis()).expect("a time of our days"))
+}
+
+/// The time of day that it is in a zone six hours from now, as providers write it: `3:20pm`. So far away, the same words
+/// mean the same instant whenever within the test they are read.
+fn in_six_hours(zone: &Zone) -> String {
+    let local = zone.local(now().plus(Duration::from_secs(6 * 3600)));
+    let time = local.split(' ').nth(1).expect("a date, then a time");
+    let (hour, minute) = time.split_once(':').expect("hours and minutes");
+    let hour: u32 = hour.parse().expect("a number");
+    let half = if hour < 12 { "am" } else { "pm" };
+    format!("{}:{minute}{half}", (hour + 11) % 12 + 1)
+}
+
 /// When the one agent of the stage begins to wait for its quota, and until when.
 #[track_caller]
 fn quota_wait(stage: &Stage) -> (Timestamp, Timestamp) {
@@ -42,13 +58,22 @@ fn quota_wait(stage: &Stage) -> (Timestamp, Timestamp) {
 
 #[test]
 fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
+    let sao_paulo = Zone::named("America/Sao_Paulo").expect("a zone");
     for text in [
-        "You have hit your limit · resets 3:20pm (UTC)",
-        "limit reached, resets 3:30am (America/Sao_Paulo)",
+        format!(
+            "You have hit your limit · resets {} (UTC)",
+            in_six_hours(&Zone::utc())
+        ),
+        format!(
+            "limit reached, resets {} (America/Sao_Paulo)",
+            in_six_hours(&sao_paulo)
+        ),
     ] {
         let stage = stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
         let (at, until) = quota_wait(&stage);
-        assert_eq!(Some(until), limit_text::until(text, at, &Zone::utc()), "{text}");
+        assert_eq!(Some(until), limit_text::until(&text, at, &Zone::utc()), "{text}");
+        let hours = until.since(at).as_secs_f64() / 3600.0;
+        assert!((5.0..=6.1).contains(&hours), "{text}: {hours} hours");
         assert_eq!(
             stage.prompts("Alpha").len(),
             1,
@@ -56,16 +81,18 @@ fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
         );
     }
     // An epoch, whole and not doubted: it is less than seven days away.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    let epoch = i64::try_from(now.as_secs()).expect("a time of our days") + 3 * 24 * 3600;
+    let epoch = now().0 / 1000 + 3 * 24 * 3600;
     let text = format!("Claude AI usage limit reached|{epoch}");
     let stage = self::stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
     let (_, until) = quota_wait(&stage);
     assert_eq!(until, Timestamp(epoch * 1000));
     assert_eq!(stage.prompts("Alpha").len(), 1, "nothing is sent meanwhile");
     // A date over seven days away is doubted: one agent tries every day (R8).
-    let stage =
-        self::stage("[error: { code: -32603, message: \"Claude AI usage limit reached|4102444800\" }]");
+    let text = format!(
+        "Claude AI usage limit reached|{}",
+        now().0 / 1000 + 300 * 24 * 3600
+    );
+    let stage = self::stage(&format!("[error: {{ code: -32603, message: \"{text}\" }}]"));
     let (at, until) = quota_wait(&stage);
     assert_eq!(until.since(at), Duration::from_secs(24 * 3600));
     let stage = self::stage("[error: { code: -32603, message: \"Usage limit. Try again in ~100 min.\" }]");
@@ -80,10 +107,11 @@ fn q2_a_limit_is_waited_for_until_the_instant_that_the_provider_tells() {
 
 #[test]
 fn q2_b8_a_limit_without_a_date_is_tried_again_every_fifteen_minutes() {
+    let past = now().0 / 1000 - 30 * 24 * 3600;
     for text in [
         "Usage limit reached, try again later.",
         "Usage limit reached, resets 3:20pm (Mars/Olympus)",
-        "Claude AI usage limit reached|1789000000",
+        &format!("Claude AI usage limit reached|{past}"),
     ] {
         let stage = stage(&format!(
             "[error: {{ code: 429, message: \"{text}\", data: {{ retryAfter: -5 }} }}]"
@@ -106,7 +134,10 @@ fn q5_an_answer_that_talks_about_limits_is_an_answer() {
 
 #[test]
 fn q5_a_notice_that_arrives_as_an_answer_with_an_error_stop_is_a_limit() {
-    let text = "You've hit your limit · resets 3:20pm (UTC)";
+    let text = format!(
+        "You've hit your limit · resets {} (UTC)",
+        in_six_hours(&Zone::utc())
+    );
     for steps in [
         format!("[say: \"{text}\", stop: refusal]"),
         format!("[say: \"{text}\", stop: error]"),
@@ -116,6 +147,6 @@ fn q5_a_notice_that_arrives_as_an_answer_with_an_error_stop_is_a_limit() {
     ] {
         let stage = stage(&steps);
         let (at, until) = quota_wait(&stage);
-        assert_eq!(Some(until), limit_text::until(text, at, &Zone::utc()), "{steps}");
+        assert_eq!(Some(until), limit_text::until(&text, at, &Zone::utc()), "{steps}");
     }
 }

@@ -236,12 +236,12 @@ fn assert_partial_with_two_merged(stage: &Stage) {
     assert_eq!(ended.outcome()["state"], "partial", "{}", ended.stdout);
     let log = stage.log();
     assert_eq!(log.run.steps().len(), 5);
-    let branches = stage.branches();
-    let integration = branches.iter().find(|branch| {
-        let files = stage.git(&["ls-tree", "--name-only", branch]);
-        files.contains("one.md") && files.contains("two.md")
-    });
-    assert!(integration.is_some(), "two parts on one branch: {branches:?}");
+    let integration = format!("sillage/{}", log.run.id());
+    let files = stage.git(&["ls-tree", "--name-only", &integration]);
+    let files: Vec<&str> = files.lines().collect();
+    for file in ["one.md", "two.md"] {
+        assert!(files.contains(&file), "{file} is not on {integration}: {files:?}");
+    }
     let recap = stage.start(&["recap"]).wait().expect(0).stdout;
     for part in [
         "build/one",

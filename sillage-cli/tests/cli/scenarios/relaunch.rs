@@ -265,15 +265,25 @@ prompts:
 
 #[test]
 fn r10_after_a_resume_messages_usage_and_waits_are_still_there() {
+    // What is told first costs tokens and is no report; then the provider is overloaded once, and then it refuses.
     let script = r#"
 prompts:
-  - { match: Alpha, if_exists: "{{script_dir}}/mended", times: always, steps: [usage: { used: 30, size: 1000 }, report: { summary: Alpha is done. }] }
-  - { match: Alpha, steps: [error: { code: -32602, message: the model is not known }] }
+  - { if_exists: "{{script_dir}}/mended", times: always, steps: [report: { summary: Alpha is done. }] }
+  - { steps: [turn_usage: { input: 100, output: 20 }, usage: { used: 30, size: 1000, cost: { amount: 1.5, currency: EUR } }, say: not yet] }
+  - { steps: [error: { code: 529, message: overloaded }] }
+  - { times: always, steps: [error: { code: -32602, message: the model is not known }] }
 "#;
     let stage = Stage::new(script);
+    stage.setting("waits", "first", "1s");
     stage.task("", &["id: alpha, mission: Alpha, worktree: always"], &[]);
     stage.run().expect(1);
     let before = stage.log();
+    let run = before.run.id().to_string();
+    let waited = |log: &super::stage::Log| log.step("alpha").ledger().map(|told| (told.waits, told.waited));
+    let waits = waited(&before).expect("a wait");
+    assert!(waits.0 == 1 && !waits.1.is_zero(), "{waits:?}");
+    let of = |command: &str| stage.start(&[command, &run, "--json"]).wait().expect(0).json();
+    let recap_before = of("recap");
     stage.write("mended", "");
     stage.resume().expect(0);
     let after = stage.log();
@@ -282,21 +292,40 @@ prompts:
         before.facts[..],
         "nothing is rewritten"
     );
-    let run = after.run.id().to_string();
-    let exchanges = stage
-        .start(&["exchanges", &run, "--json"])
-        .wait()
-        .expect(0)
-        .json();
+    assert_eq!(waited(&after), Some(waits));
+    let usage = after.step("alpha").usage();
+    assert_eq!(
+        (usage.input_tokens, usage.output_tokens, usage.cost_micros),
+        (Some(100), Some(20), Some(1_500_000))
+    );
+    let (status, recap) = (of("status"), of("recap"));
+    let told = &status["run"]["steps"][0];
+    for (told, key) in [
+        (told, "usage"),
+        (told, "waited_ms"),
+        (&recap["steps"][0], "usage"),
+    ] {
+        assert_eq!(
+            told[key], recap_before["steps"][0][key],
+            "{key}: {status} {recap}"
+        );
+    }
+    for key in ["waits", "waited_ms"] {
+        assert_eq!(
+            recap["steps"][0][key], recap_before["steps"][0][key],
+            "{key}: {recap}"
+        );
+    }
+    assert!(recap["steps"][0]["usage"].to_string().contains("100"), "{recap}");
+    let exchanges = of("exchanges");
     assert_eq!(
         exchanges["exchanges"].as_array().map(Vec::len),
-        Some(2),
+        Some(4),
         "{exchanges}"
     );
     let journal = stage.start(&["journal", &run]).wait().expect(0).stdout;
-    assert!(
-        journal.contains("the model is not known") && journal.contains("a resume was asked for"),
-        "{journal}"
-    );
+    for words in ["overloaded", "the model is not known", "a resume was asked for"] {
+        assert!(journal.contains(words), "{words} is missing in {journal}");
+    }
     stage.assert_no_process();
 }

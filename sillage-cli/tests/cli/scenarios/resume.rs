@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 use sillage::core::run::{Event, RunEnd};
+use sillage_acp::scripted_agent::record::Event as Deed;
 
 use super::Stage;
 
@@ -228,5 +229,95 @@ fn p6_an_engine_killed_in_the_middle_of_an_answer_is_taken_up() {
         "its session was found again"
     );
     assert_eq!(stage.prompts("Alpha").len(), 1, "its mission was sent once");
+    stage.assert_no_process();
+}
+
+/// R6, by the agents' own record: the engine is killed with one agent that is done, two at work and one that is to
+/// follow. What it had started is taken up under its identifiers, and nothing is started twice.
+#[test]
+fn r6_an_engine_killed_in_the_middle_starts_nothing_twice_when_it_is_resumed() {
+    let at_work = |agent: &str| {
+        format!(
+            "  - {{ match: Mission of {agent}, steps: [touch: \"{{{{script_dir}}}}/{agent}\", silent: until_cancelled] }}\n"
+        )
+    };
+    let script = format!(
+        "prompts:\n  - {{ match: Mission of last, steps: [report: {{ summary: Last is done. }}] }}\n{}{}  - {{ match: Mission of first, steps: [report: {{ summary: First is done. }}] }}\n  - {{ match: interrupted, times: 2, steps: [report: {{ summary: The rest is done. }}] }}\n",
+        at_work("left"),
+        at_work("right"),
+    );
+    let stage = Stage::new(&script);
+    let agents = ["first", "left", "right", "last"].map(|id| format!("id: {id}, mission: Mission of {id}"));
+    let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
+    let links = ["first -> left", "first -> right", "left -> last", "right -> last"];
+    stage.task("", &agents, &links);
+    let running = stage.start_run();
+    stage.appears("left");
+    stage.appears("right");
+    running.kill();
+    super::eventually("no process outlives the engine", || stage.processes().is_empty());
+    let before = stage.log();
+    stage.resume().expect(0);
+    let log = stage.log();
+    assert_eq!(log.run.end(), Some(RunEnd::Complete));
+    // Each identifier that the engine planned, with the session that an agent gave for it.
+    let mut sessions = std::collections::BTreeMap::new();
+    for fact in &log.facts {
+        if let Event::SessionPlanned { request, .. } = &fact.event {
+            let again = sessions.insert(request.client_session_id, None);
+            assert_eq!(again, None, "an identifier was planned twice");
+        }
+        let (Event::SessionOpened { session, opened, .. } | Event::SessionFound { session, opened, .. }) =
+            &fact.event
+        else {
+            continue;
+        };
+        let native = opened.native.clone().expect("an agent's session");
+        let known = sessions
+            .insert(*session, Some(native.clone()))
+            .expect("it was planned");
+        assert!(
+            known.is_none_or(|known| known == native),
+            "another session was taken for it"
+        );
+    }
+    let planned = |log: &super::stage::Log| log.count(|event| matches!(event, Event::SessionPlanned { .. }));
+    assert_eq!(
+        (planned(&before), planned(&log)),
+        (3, 4),
+        "one session an agent, in both lives"
+    );
+    // The agents' own record: they started these and no others, and were told each mission once.
+    let natives: std::collections::BTreeSet<String> = sessions.into_values().flatten().collect();
+    let (mut asked, mut started, mut missions) = (Vec::new(), Vec::new(), Vec::new());
+    for deed in stage.record() {
+        if let Deed::Received { frame } = &deed
+            && frame["method"] == "session/new"
+        {
+            asked.push(frame["id"].clone());
+        }
+        if let Deed::Sent { frame } = &deed
+            && let Some(session) = frame["result"]["sessionId"].as_str()
+        {
+            started.push(session.to_owned());
+        }
+        if let Deed::Prompted {
+            session, number: 1, ..
+        } = deed
+        {
+            missions.push(session);
+        }
+    }
+    assert_eq!(asked.len(), 4, "sessions were asked for: {asked:?}");
+    started.sort_unstable();
+    missions.sort_unstable();
+    let natives: Vec<String> = natives.into_iter().collect();
+    assert_eq!(started, natives);
+    assert_eq!(missions, natives, "each has its mission once");
+    assert_eq!(
+        stage.prompts("interrupted").len(),
+        2,
+        "and two were asked to go on"
+    );
     stage.assert_no_process();
 }
