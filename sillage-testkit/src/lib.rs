@@ -2,6 +2,7 @@
 
 pub mod crashing_store;
 pub mod faulty_store;
+pub mod machine;
 pub mod model_server;
 pub mod real_agent;
 pub mod runtime_suite;

@@ -2,19 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Command;
+
+use sillage_testkit::machine::traces;
 
 use crate::child::{acknowledged, check_acknowledged, stdout, wrapped};
-
-/// Whether processes can be traced here.
-fn traced() -> bool {
-    let tried = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
-    let works = tried.is_ok_and(|output| output.status.success());
-    if !works {
-        println!("not tried: strace is missing or may not trace");
-    }
-    works
-}
 
 fn strace(arguments: &[&str], log: &Path) -> Vec<OsString> {
     let words = ["strace", "-f", "-y", "-qq", "-s", "64"]
@@ -29,7 +20,7 @@ fn strace(arguments: &[&str], log: &Path) -> Vec<OsString> {
 /// Before each acknowledgement, after the one before, sled's file is written and then synced.
 #[test]
 fn r1_the_disk_is_waited_for_before_each_acknowledgement() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -98,7 +89,7 @@ fn survives(call: &str, error: &str, nth: u32) -> bool {
 
 #[test]
 fn a4_a_failed_sync_is_an_error_and_loses_nothing() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let told = (1..=8).flat_map(|nth| [("EIO", nth), ("ENOSPC", nth)]);
@@ -110,7 +101,7 @@ fn a4_a_failed_sync_is_an_error_and_loses_nothing() {
 
 #[test]
 fn a4_a_failed_write_is_an_error_and_loses_nothing() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let told = [1, 2, 3, 5, 8]
@@ -126,7 +117,7 @@ fn a4_a_failed_write_is_an_error_and_loses_nothing() {
 /// may give up; the store that it leaves opens as soon as it can be written.
 #[test]
 fn a5_a_disk_that_stays_full_damages_nothing() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let mut told = 0;
@@ -165,7 +156,7 @@ fn a5_a_disk_that_stays_full_damages_nothing() {
 /// more while it is opened after that (A3). Whatever it was in the middle of, nothing acknowledged is lost.
 #[test]
 fn a3_a_kill_while_it_is_opened_loses_nothing() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -211,7 +202,7 @@ fn a3_a_kill_while_it_is_opened_loses_nothing() {
 /// The process is killed within its n-th sync, as a power cut would stop it between writing and answering.
 #[test]
 fn a2_a_kill_within_a_sync_loses_nothing() {
-    if !traced() {
+    if !traces() {
         return;
     }
     let home = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use sillage_core::id::{ClientSessionId, RunId, Seq};
 use sillage_core::ports::Store;
 use sillage_core::ports::store::StoreError;
 use sillage_store::{Options, SledStore};
+use sillage_testkit::machine::mounts;
 use sillage_testkit::store_suite::{run, summary, whole_log};
 use uuid::Uuid;
 
@@ -43,15 +44,7 @@ impl SmallDisk {
     /// None where we may not mount one.
     fn mount(size: &str) -> Option<SmallDisk> {
         let home = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(home.path());
-        let mounted = mount.output().is_ok_and(|told| told.status.success());
-        if !mounted {
-            println!("not tried: mounting a small disk needs a superuser");
-        }
-        mounted.then_some(SmallDisk { home })
+        mounts(home.path(), size).then_some(SmallDisk { home })
     }
 
     fn store(&self) -> PathBuf {

@@ -4,7 +4,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use sillage_core::ports::Workspace;
@@ -187,8 +186,7 @@ fn locks(folders: &[PathBuf]) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn e11_a_git_that_is_killed_at_any_rename_leaves_nothing_in_the_way() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: no strace");
+    if !sillage_testkit::machine::traces() {
         return;
     }
     let sandbox = Sandbox::newest();

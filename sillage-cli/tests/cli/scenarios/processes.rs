@@ -457,9 +457,7 @@ fn p6_what_outlives_a_kill_9_of_engine_and_guardians_is_ended_and_listed() {
 
 #[test]
 fn p7_what_cannot_be_ended_is_told_with_its_process_and_its_record_stays() {
-    let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
-    if !traced.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: strace, which refuses signals here, is missing or not allowed");
+    if !sillage_testkit::machine::traces() {
         return;
     }
     let stage = Stage::without_repository(
