@@ -143,6 +143,14 @@ impl Driver {
                     if let Some(Input::NotSent { session, message, .. }) = &input {
                         self.listening.not_sent(*session, *message);
                     }
+                    if let Some(Input::Found {
+                        session,
+                        result: Ok(found),
+                    }) = &input
+                        && found.restarted
+                    {
+                        self.listening.restarted(*session);
+                    }
                     inputs.extend(input);
                 }
                 // What it left half-changed cannot be known: nothing more is begun over it.
@@ -362,7 +370,8 @@ fn can_wait(run: &Run, news: &[Message]) -> bool {
             Message::Done(_, Some(Input::Closed { result: Ok(()), .. })) => closed += 1,
             Message::Done(_, None) | Message::Input(Input::UsageCounted { .. }) => {}
             // What a session says while it is being closed.
-            Message::Input(Input::Failed { session, .. }) if !run.is_live(*session) => {}
+            Message::Input(Input::Failed { session, .. } | Input::OutOfReach { session, .. })
+                if !run.is_live(*session) => {}
             Message::Input(_) | Message::Command(..) | Message::Done(_, Some(_)) | Message::Panicked(..) => {
                 return false;
             }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt as _;
 use sillage_core::id::{ClientMessageId, ClientSessionId};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::driver::{Message, words};
@@ -21,7 +22,9 @@ pub(crate) struct Listening {
 /// One session's.
 struct Ear {
     task: JoinHandle<()>,
-    /// The number of the last event that was heard.
+    /// Dropped, it has the task keep what it gathered and end.
+    stop: oneshot::Sender<()>,
+    /// The number of the last event that was ever heard.
     heard: Arc<AtomicU64>,
     sent: Option<Sent>,
 }
@@ -37,9 +40,18 @@ struct Sent {
 }
 
 impl Listening {
-    /// Listens to the pump's session from its start.
+    /// Listens to the pump's session, which was opened or found: from its start, or from where its message was first sent
+    /// where this engine had listened before. What was said since is heard again, for an answer may have come while none
+    /// was waited for; what was shown is not shown again.
     pub(crate) fn begin(&mut self, pump: Pump) {
-        self.listen(pump, 0, None);
+        let sent = self.sessions.get(&pump.session).and_then(|ear| ear.sent);
+        let after = sent.map_or(0, |sent| sent.after);
+        self.listen(pump, after, sent);
+    }
+
+    /// The session's events are numbered anew: what was heard of it was another's.
+    pub(crate) fn restarted(&mut self, session: ClientSessionId) {
+        self.end(session);
     }
 
     /// A message is about to be sent. Where that was tried before and told as failed, it may have arrived all the same and
@@ -87,17 +99,39 @@ impl Listening {
 
     fn listen(&mut self, pump: Pump, after: u64, sent: Option<Sent>) {
         let (session, sender) = (pump.session, pump.sender.clone());
-        let heard = Arc::new(AtomicU64::new(after));
+        let (stop, stopped) = oneshot::channel();
+        let (heard, before) = match self.sessions.remove(&session) {
+            Some(Ear {
+                task, stop, heard, ..
+            }) => {
+                drop(stop);
+                (heard, Some(task))
+            }
+            None => (Arc::default(), None),
+        };
         let hears = Arc::clone(&heard);
         let listening = async move {
-            if let Err(panic) = AssertUnwindSafe(pump.run(after, &hears)).catch_unwind().await {
+            if let Some(before) = before {
+                // What was heard is shown by who heard it.
+                let _ = before.await;
+            }
+            if let Err(panic) = AssertUnwindSafe(pump.run(after, &hears, stopped))
+                .catch_unwind()
+                .await
+            {
                 let what = format!("listening to session {session}");
                 let _ = sender.send(Message::Panicked(what, words(panic)));
             }
         };
         let task = tokio::spawn(listening);
-        if let Some(earlier) = self.sessions.insert(session, Ear { task, heard, sent }) {
-            earlier.task.abort();
-        }
+        self.sessions.insert(
+            session,
+            Ear {
+                task,
+                stop,
+                heard,
+                sent,
+            },
+        );
     }
 }

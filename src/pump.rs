@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::stream::Stream;
 use sillage_core::id::{ClientSessionId, RunId, StepIndex};
 use sillage_core::ports::Clock;
 use sillage_core::ports::runtime::{AgentRuntime, RuntimeError, SessionEvent, SessionEventKind, Usage};
 use sillage_core::ports::store::Store;
 use sillage_core::run::{AnsweredBy, Input};
 use sillage_core::time::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Message;
 use crate::effects::Files;
@@ -46,27 +47,56 @@ struct Pending {
 }
 
 impl Pump {
-    /// Listens to the events after the one numbered `after`; `heard` follows.
-    pub(crate) async fn run(self, after: u64, heard: &AtomicU64) {
-        let mut events = match self.runtime.events(self.session, after).await {
-            Ok(events) => events,
-            Err(error) => {
-                return self.tell(Input::Failed {
-                    session: self.session,
-                    message: None,
-                    error,
-                });
-            }
-        };
-        let mut chunk = Vec::new();
+    /// Listens to the events after the one numbered `after`; those up to `heard` were shown before, and it follows.
+    ///
+    /// A stream that was cut is asked for once more, at once. Where that fails, or tells nothing, it is told that the
+    /// session is out of reach: when to look for it is not decided here. Ends early when `stop` says so.
+    pub(crate) async fn run(self, mut after: u64, heard: &AtomicU64, mut stop: oneshot::Receiver<()>) {
         let mut pending = Pending::default();
+        loop {
+            let asked = tokio::select! {
+                asked = self.runtime.events(self.session, after) => asked,
+                _ = &mut stop => return,
+            };
+            let events = match asked {
+                Ok(events) => events,
+                Err(error) => return self.out_of_reach(error),
+            };
+            let before = after;
+            let mut events = events.take_until(&mut stop);
+            let over = self.hear(&mut events, &mut after, heard, &mut pending).await;
+            drop(events);
+            // Nothing is ever sent: it is closed once it is to stop.
+            if over || stop.try_recv() == Err(oneshot::error::TryRecvError::Closed) {
+                return;
+            }
+            if after == before {
+                let words = "the session's events ended before it did".to_owned();
+                return self.out_of_reach(RuntimeError::Lost { words });
+            }
+        }
+    }
+
+    /// Hears a stream to its end; whether that was the session's.
+    async fn hear(
+        &self,
+        events: &mut (impl Stream<Item = SessionEvent> + Unpin),
+        last: &mut u64,
+        heard: &AtomicU64,
+        pending: &mut Pending,
+    ) -> bool {
+        let mut chunk = Vec::new();
         let mut over = false;
         while let Some(event) = events.next().await {
-            heard.store(event.number, Ordering::Relaxed);
+            *last = event.number;
+            let new = event.number > heard.fetch_max(event.number, Ordering::Relaxed);
             let now = self.clock.now();
             self.feed.heard(self.step, now);
             over = event.kind == SessionEventKind::Ended;
-            self.take(&event, now, &mut pending);
+            self.take(&event, now, pending);
+            if !new {
+                continue;
+            }
             gather(&mut chunk, &event);
             let settled = matches!(
                 event.kind,
@@ -80,15 +110,15 @@ impl Pump {
             self.feed.chatter(self.step, self.session, event);
         }
         self.keep(&mut chunk).await;
-        self.tell_usage(&mut pending, None);
-        if !over {
-            let words = "the session's events ended before it did".to_owned();
-            self.tell(Input::Failed {
-                session: self.session,
-                message: None,
-                error: RuntimeError::Lost { words },
-            });
-        }
+        self.tell_usage(pending, None);
+        over
+    }
+
+    fn out_of_reach(&self, error: RuntimeError) {
+        self.tell(Input::OutOfReach {
+            session: self.session,
+            error,
+        });
     }
 
     fn take(&self, event: &SessionEvent, now: Timestamp, pending: &mut Pending) {

@@ -11,5 +11,6 @@ mod broken;
 mod budgets;
 mod corpus;
 mod engine;
+mod relais;
 mod syncs;
 mod waits;

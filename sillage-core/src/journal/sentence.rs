@@ -89,7 +89,7 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
         Event::SessionFound { opened, .. } => format!("its session was found again, {}", held(opened)),
         Event::SessionLost { step, words, .. } => session_lost(run, *step, words),
         Event::SessionGone { words, .. } => {
-            format!("its session ended while it had nothing to do, and is looked for when it has: {words}")
+            format!("its session is not heard any more, and is looked for when it is needed: {words}")
         }
         Event::SessionClosed { trouble: None, .. } => "its session is closed".to_owned(),
         Event::SessionClosed {

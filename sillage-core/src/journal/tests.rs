@@ -771,7 +771,7 @@ fn r31_each_kind_of_fact_is_a_sentence_with_its_severity() {
                 words: "exit 0".into(),
             },
             Notice,
-            "its session ended while it had nothing to do, and is looked for when it has: exit 0",
+            "its session is not heard any more, and is looked for when it is needed: exit 0",
         ),
         (Event::CheckCleared, Info, "the check's worktree was removed"),
         (

@@ -57,8 +57,13 @@ pub trait AgentRuntime: Send + Sync {
     /// The session's events after the one numbered `after` (0: from the start), without gaps or repeats, going on
     /// until the session ends. Numbers start again at 1 when [`AgentRuntime::find`] says `restarted`.
     ///
+    /// A stream that ends without [`SessionEventKind::Ended`] was cut, because what holds the session is out of reach:
+    /// the session may live. Its events are asked for again, after the last one heard; where that fails it is looked for
+    /// later.
+    ///
     /// # Errors
-    /// [`RuntimeError::Lost`] when there is no such session here.
+    /// [`RuntimeError::Lost`] when there is no such session here; [`RuntimeError::Temporary`] when that cannot be known
+    /// now.
     async fn events(
         &self,
         session: ClientSessionId,

@@ -63,6 +63,7 @@ impl Run {
                 message,
                 error,
             } => decision.failed(*session, *message, error),
+            Input::OutOfReach { session, error } => decision.out_of_reach(*session, error),
             Input::PermissionAsked { session, request } => decision.permission_asked(*session, request),
             Input::PermissionRefused {
                 session,

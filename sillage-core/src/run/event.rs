@@ -183,7 +183,8 @@ pub enum Event {
         /// The runtime's words.
         words: String,
     },
-    /// The session ended by itself while nothing was asked of it: it is looked for when it is needed again.
+    /// The session is not heard any more: it ended by itself while nothing was asked of it, or its runtime is out of
+    /// reach. It is looked for when it is needed again.
     SessionGone {
         /// The step.
         step: StepIndex,

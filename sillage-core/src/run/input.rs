@@ -110,6 +110,14 @@ pub enum Input {
         /// How.
         error: RuntimeError,
     },
+    /// A session is not heard any more: its runtime is out of reach, or came back without it. What was being answered may
+    /// be answered all the same.
+    OutOfReach {
+        /// The session.
+        session: ClientSessionId,
+        /// What came of asking for its events again.
+        error: RuntimeError,
+    },
     /// An agent asks for a permission that is left to a person.
     PermissionAsked {
         /// The session.

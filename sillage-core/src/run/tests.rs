@@ -7,6 +7,7 @@ mod check;
 mod conflict;
 mod fan_in;
 mod groups;
+mod out_of_reach;
 mod permissions;
 mod resumed;
 mod sending;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_core::stream::BoxStream;
 use sillage_core::ports::runtime::{RuntimeError, SessionEvent, SessionEventKind};
+use tokio::time::Instant;
 
 use super::frames::{Frame, Frames};
 use super::http::{Http, Response};
@@ -13,19 +14,30 @@ use crate::translate::event_from_wire;
 use crate::wire::Event;
 
 /// The shortest and the longest wait before a stream is taken up again.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// How often in a row a stream may begin and tell nothing new before it is given up.
 const VAIN_TRIES: u32 = 20;
 
+/// How long a stream is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Without a sign of life from it.
+    pub(super) silence: Duration,
+    /// Once it was cut.
+    pub(super) patience: Duration,
+}
+
 struct Stream {
     http: Arc<Http>,
     session: String,
-    silence: Duration,
+    bounds: Bounds,
     /// The number of the last event that was told.
     last: u64,
     connection: Option<(Response, Frames)>,
     ready: VecDeque<SessionEvent>,
+    /// Since when it is cut.
+    cut: Option<Instant>,
     pause: Duration,
     vain: u32,
     over: bool,
@@ -36,17 +48,18 @@ pub(super) async fn events(
     http: Arc<Http>,
     session: String,
     after: u64,
-    silence: Duration,
+    bounds: Bounds,
 ) -> Result<BoxStream<'static, SessionEvent>, RuntimeError> {
-    let first = http.stream(&session, after, silence).await?;
+    let first = http.stream(&session, after, bounds.silence).await?;
     let stream = Stream {
         http,
         session,
-        silence,
+        bounds,
         last: after,
         over: first.is_none(),
         connection: first.map(|first| (first, Frames::default())),
         ready: VecDeque::new(),
+        cut: None,
         pause: PAUSES.0,
         vain: 0,
     };
@@ -71,15 +84,17 @@ impl Stream {
                 return None;
             }
             match &mut self.connection {
-                Some((answer, frames)) => match tokio::time::timeout(self.silence, answer.chunk()).await {
-                    Ok(Ok(Some(bytes))) => match frames.take(&bytes) {
-                        Ok(whole) => self.take(whole),
-                        // It would be no other the next time.
-                        Err(error) => self.give_up(&error.to_string()),
-                    },
-                    // Cut, ended by a gateway that ends, or silent though a sign of life was due.
-                    Ok(Ok(None) | Err(_)) | Err(_) => self.connection = None,
-                },
+                Some((answer, frames)) => {
+                    match tokio::time::timeout(self.bounds.silence, answer.chunk()).await {
+                        Ok(Ok(Some(bytes))) => match frames.take(&bytes) {
+                            Ok(whole) => self.take(whole),
+                            // It would be no other the next time.
+                            Err(error) => self.give_up(&error.to_string()),
+                        },
+                        // Cut, ended by a gateway that ends, or silent though a sign of life was due.
+                        Ok(Ok(None) | Err(_)) | Err(_) => self.connection = None,
+                    }
+                }
                 None => self.take_up_again().await,
             }
         }
@@ -111,13 +126,24 @@ impl Stream {
         if !self.ready.is_empty() {
             self.pause = PAUSES.0;
             self.vain = 0;
+            self.cut = None;
         }
     }
 
+    /// Asks for what follows, once; the stream ends when that is hopeless or was tried for long enough.
     async fn take_up_again(&mut self) {
-        tokio::time::sleep(self.pause).await;
+        let since = *self.cut.get_or_insert_with(Instant::now);
+        let left = self.bounds.patience.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            return self.end();
+        }
+        tokio::time::sleep(self.pause.min(left)).await;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        match self.http.stream(&self.session, self.last, self.silence).await {
+        match self
+            .http
+            .stream(&self.session, self.last, self.bounds.silence)
+            .await
+        {
             Ok(Some(answer)) => {
                 self.vain += 1;
                 if self.vain > VAIN_TRIES {
@@ -128,12 +154,11 @@ impl Stream {
             Ok(None) => self.end(),
             Err(wrong) => {
                 let error = RuntimeError::from(wrong);
-                if let RuntimeError::Lost { words } | RuntimeError::Permanent { words } = &error {
-                    // The gateway does not know the session any more, or will never tell of it.
-                    return self.give_up(words);
-                }
-                // The session may live: it is neither lost nor told of until the gateway answers.
                 tracing::debug!(session = self.session, %error, "its events cannot be read now");
+                if let RuntimeError::Lost { .. } | RuntimeError::Permanent { .. } = &error {
+                    // Who asks for them again is told the same; what went with a gateway did not fail by itself.
+                    self.end();
+                }
             }
         }
     }
@@ -153,7 +178,7 @@ impl Stream {
         });
     }
 
-    /// The gateway says that the session is over, and had said so before.
+    /// Nothing more comes by this stream: the session is over and that was told before, or it is out of reach.
     fn end(&mut self) {
         self.over = true;
     }

@@ -1,7 +1,7 @@
 //! [`RelaisClient`]: an [`AgentRuntime`] over a gateway.
 //!
 //! Each call is made once and its outcome classified; only a stream of events is taken up again where it was cut, for
-//! that asks for nothing twice.
+//! that asks for nothing twice. It is for a moment, within which a gateway may be started again; then the stream ends.
 
 mod events;
 mod frames;
@@ -47,6 +47,9 @@ pub struct ClientOptions {
     pub open: Duration,
     /// How long an event stream may be without a sign of life before it is taken up again.
     pub silence: Duration,
+    /// For how long a cut event stream is taken up again before it ends, so that whoever reads it learns that the gateway
+    /// is out of reach.
+    pub patience: Duration,
 }
 
 impl ClientOptions {
@@ -60,6 +63,7 @@ impl ClientOptions {
             answer: Duration::from_secs(30),
             open: Duration::from_secs(180),
             silence: Duration::from_secs(60),
+            patience: Duration::from_secs(2),
         }
     }
 }
@@ -102,6 +106,27 @@ impl RelaisClient {
     pub async fn gateway(&self) -> Result<Status, RuntimeError> {
         let status = self.http.get(&["api", "status"], self.options.answer);
         Ok(status.await?)
+    }
+
+    /// The gateway's address, as it is asked.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.http.address().as_str()
+    }
+
+    /// Whether the gateway knows a session under this identifier, alive or over.
+    ///
+    /// # Errors
+    /// By class, as for any call.
+    pub async fn knows(&self, session: ClientSessionId) -> Result<bool, RuntimeError> {
+        let name = session.to_string();
+        let path = ["api", "sessions", &name];
+        let told: Result<Session, Wrong> = self.http.get(&path, self.options.answer).await;
+        match told.map_err(RuntimeError::from) {
+            Ok(_) => Ok(true),
+            Err(RuntimeError::Lost { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<ClientSessionId, Known>> {
@@ -265,7 +290,11 @@ impl AgentRuntime for RelaisClient {
         after: u64,
     ) -> Result<BoxStream<'static, SessionEvent>, RuntimeError> {
         let name = self.known(session)?;
-        events::events(Arc::clone(&self.http), name, after, self.options.silence).await
+        let bounds = events::Bounds {
+            silence: self.options.silence,
+            patience: self.options.patience,
+        };
+        events::events(Arc::clone(&self.http), name, after, bounds).await
     }
 
     async fn answer_permission(

@@ -196,8 +196,18 @@ impl Inner {
             ) => Ok(Attachment::Failed(error)),
             Err(error) => {
                 let because = error.to_string();
+                // What it was answering was cut by the gateway's own end: in a new session it may well be answered.
+                let cut = in_hand.map(|message| SessionEventKind::Error {
+                    message: Some(message.client_message_id),
+                    error: RuntimeError::Temporary {
+                        words: format!("the gateway was started again, and its session is lost: {because}"),
+                        retry_after: None,
+                    },
+                });
                 let over = self.commit(id, |book, now| {
-                    ((), book.over(id, SessionState::Lost, &because, now))
+                    let mut changes = cut.map_or_else(Vec::new, |cut| book.told(id, &cut, now));
+                    changes.extend(book.over(id, SessionState::Lost, &because, now));
+                    ((), changes)
                 });
                 over.await?;
                 Ok(Attachment::Over)

@@ -80,7 +80,12 @@ impl House {
 }
 
 pub(crate) fn client(address: SocketAddr) -> RelaisClient {
-    RelaisClient::new(&format!("http://{address}"), TOKEN, ClientOptions::new("test")).expect("a client")
+    let options = ClientOptions {
+        // These tests end gateways and start them again, on machines with much else to do.
+        patience: BOUND,
+        ..ClientOptions::new("test")
+    };
+    RelaisClient::new(&format!("http://{address}"), TOKEN, options).expect("a client")
 }
 
 pub(crate) fn folder() -> TempDir {

@@ -200,6 +200,37 @@ impl Decision<'_> {
         }
     }
 
+    /// The session is not heard any more, and nothing is known of it: it is looked for after a wait that grows with each
+    /// try, or when it is needed again where it has nothing to do now (R7). Should it be lost, the search tells, and the
+    /// step begins anew (R12).
+    pub(super) fn out_of_reach(&mut self, session: ClientSessionId, error: &RuntimeError) {
+        let Some((step, state)) = self.owner(session) else {
+            return;
+        };
+        let (answering, attached) = (
+            state.is_answering(),
+            state.session.as_deref().is_some_and(|s| s.attached),
+        );
+        let for_good = match error {
+            RuntimeError::Temporary { .. } | RuntimeError::Capacity { .. } | RuntimeError::Lost { .. } => {
+                false
+            }
+            RuntimeError::Quota { .. }
+            | RuntimeError::SignIn { .. }
+            | RuntimeError::Permanent { .. }
+            | RuntimeError::Conflict { .. }
+            | RuntimeError::Unstoppable { .. } => true,
+        };
+        if answering && (for_good || self.is_stopping()) {
+            self.setback(step, error, true);
+        } else if answering {
+            self.look_for_it_later(step, session, error);
+        } else if attached {
+            let words = error.to_string();
+            self.say(Event::SessionGone { step, session, words });
+        }
+    }
+
     /// Whether the session ended while it had nothing to do, before it was told of its work's conflict or of what came of
     /// its sub-agents.
     fn left_unasked(&self, step: StepIndex, error: &RuntimeError) -> bool {
@@ -217,7 +248,18 @@ impl Decision<'_> {
             session,
             words: words.clone(),
         });
-        self.wait_for_backoff(step, words, None, true);
+        let retry_after = match error {
+            RuntimeError::Temporary { retry_after, .. } | RuntimeError::Capacity { retry_after, .. } => {
+                *retry_after
+            }
+            RuntimeError::Quota { .. }
+            | RuntimeError::SignIn { .. }
+            | RuntimeError::Permanent { .. }
+            | RuntimeError::Conflict { .. }
+            | RuntimeError::Lost { .. }
+            | RuntimeError::Unstoppable { .. } => None,
+        };
+        self.wait_for_backoff(step, words, retry_after, true);
     }
 
     pub(super) fn usage(&mut self, session: ClientSessionId, usage: Usage) {
