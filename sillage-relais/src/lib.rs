@@ -20,9 +20,11 @@
 pub mod client;
 #[cfg(feature = "gateway")]
 pub mod gateway;
+pub mod placement;
 mod translate;
 pub mod wire;
 
 pub use client::{BadAddress, ClientOptions, RelaisClient};
 #[cfg(feature = "gateway")]
 pub use gateway::{Gateway, GatewayOptions, openapi};
+pub use placement::Gateways;

@@ -5,6 +5,7 @@ mod attacks;
 mod conformance;
 mod hindered;
 mod house;
+mod placement;
 mod raw;
 mod replays;
 mod restart;
