@@ -64,6 +64,7 @@ pub fn summary(run: &RunId, launched: i64) -> RunSummary {
         finished: false,
         steps: 3,
         ended: 1,
+        succeeded: 1,
         asking: 1,
         resumable: false,
         last: Seq(0),

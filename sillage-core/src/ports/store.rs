@@ -114,6 +114,9 @@ pub struct RunSummary {
     pub steps: u32,
     /// Steps ended.
     pub ended: u32,
+    /// Steps that succeeded: complete or partial, with nothing in the way of what follows.
+    #[serde(default)]
+    pub succeeded: u32,
     /// Steps that wait for a person.
     #[serde(default)]
     pub asking: u32,
@@ -139,7 +142,7 @@ pub enum Which {
 pub enum StoreError {
     /// Another process holds the store.
     #[error(
-        "the store {path} is held by {program} (pid {pid} on {host}): stop it, or use another data folder"
+        "the store {path} is held by {program} (pid {pid} on {host}): wait for it or stop it, or use another data folder"
     )]
     Held {
         /// The store's folder.

@@ -153,12 +153,7 @@ pub(super) fn spans(totals: &Totals) -> String {
 
 /// What the run spent, as far as known.
 pub(super) fn spent(totals: &Totals) -> String {
-    match totals.usage_unknown {
-        0 => totals.usage.to_string(),
-        _ if totals.usage.is_unknown() => totals.usage.to_string(),
-        1 => format!("{}; usage of 1 agent unknown", totals.usage),
-        agents => format!("{}; usage of {agents} agents unknown", totals.usage),
-    }
+    totals.usage.and_unknown(totals.usage_unknown)
 }
 
 fn step_recap(page: &mut Page, step: &StepRecap) {

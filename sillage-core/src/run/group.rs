@@ -127,13 +127,13 @@ impl Run {
         its.filter(|sub| self.is_of_an_earlier_plan(*sub))
     }
 
-    /// The steps that were superseded, and how many of them are over.
-    pub(super) fn superseded(&self) -> (u32, u32) {
-        let all = (self.definition.task.agents.len()..self.steps.len())
-            .filter(|at| self.is_of_an_earlier_plan(StepIndex(u32::try_from(*at).unwrap_or(u32::MAX))));
-        all.fold((0, 0), |(count, ended), at| {
-            (count + 1, ended + u32::from(self.steps[at].end().is_some()))
-        })
+    /// The steps that were superseded.
+    pub(super) fn superseded(&self) -> impl Iterator<Item = &Step> {
+        let own = self.definition.task.agents.len();
+        let first = u32::try_from(own).unwrap_or(u32::MAX);
+        let subs = (first..).map(StepIndex).zip(&self.steps[own..]);
+        subs.filter(|(sub, _)| self.is_of_an_earlier_plan(*sub))
+            .map(|(_, step)| step)
     }
 
     /// Whether the step is a sub-agent's of a plan that its coordinator made before it was begun anew. It stays as it

@@ -114,6 +114,8 @@ pub struct Run {
     /// Steps on their way to an end, past their session's work.
     ending: u32,
     ended: u32,
+    /// Of those that ended, the ones that succeeded.
+    succeeded: u32,
     /// Steps that wait for a person.
     asking: u32,
     /// Worktrees that are still to be asked to go, at the end of a successful run.
@@ -229,6 +231,7 @@ impl Run {
             live: HashMap::new(),
             ending: 0,
             ended: 0,
+            succeeded: 0,
             asking: 0,
             removing: 0,
             outdated: BTreeMap::new(),
@@ -430,8 +433,13 @@ impl Run {
     /// What lists of runs show of it.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
-        let (superseded, over) = self.superseded();
-        let steps = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        // Steps of plans in place of which another was made count no more.
+        let (mut steps, mut ended, mut succeeded) = (self.steps.len(), self.ended, self.succeeded);
+        for step in self.superseded() {
+            steps -= 1;
+            ended -= u32::from(step.end().is_some());
+            succeeded -= u32::from(step.succeeded());
+        }
         RunSummary {
             run: self.definition.run.clone(),
             title: self.definition.task.title.clone(),
@@ -444,8 +452,9 @@ impl Run {
                 Stage::Stopping { .. } | Stage::Ended(_) => self.word().to_owned(),
             },
             finished: matches!(self.stage, Stage::Ended(_)),
-            steps: steps.saturating_sub(superseded),
-            ended: self.ended.saturating_sub(over),
+            steps: u32::try_from(steps).unwrap_or(u32::MAX),
+            ended,
+            succeeded,
             asking: self.asking,
             resumable: self.can_resume(),
             last: self.last,

@@ -72,6 +72,9 @@ impl Run {
             Phase::Pending | Phase::Gathering => {}
         }
         let was_over = matches!(state.phase, Phase::Ended(_));
+        if state.succeeded() {
+            self.succeeded -= 1;
+        }
         state.phase = Phase::Pending;
         if was_over {
             self.one_more_to_gather(step);
@@ -131,6 +134,9 @@ impl Run {
         }
         let is_over = matches!(phase, Phase::Ended(_));
         state.phase = phase;
+        if state.succeeded() {
+            self.succeeded += 1;
+        }
         if is_over {
             self.one_less_to_gather(step);
         }

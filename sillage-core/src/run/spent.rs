@@ -120,6 +120,18 @@ impl Spent {
         }
     }
 
+    /// What is known in words, and of how many agents nothing is, e.g. `tokens: 300 out; 0.12 USD; usage of 1 agent
+    /// unknown`.
+    #[must_use]
+    pub fn and_unknown(&self, agents: u32) -> String {
+        match agents {
+            0 => self.to_string(),
+            _ if self.is_unknown() => self.to_string(),
+            1 => format!("{self}; usage of 1 agent unknown"),
+            agents => format!("{self}; usage of {agents} agents unknown"),
+        }
+    }
+
     fn counts(&self) -> [(Option<u64>, &'static str); 4] {
         [
             (self.input_tokens, "in"),

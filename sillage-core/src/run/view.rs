@@ -49,6 +49,8 @@ pub struct RunView {
     pub relaunch_of: Option<RelaunchOf>,
     /// What all its steps spent.
     pub usage: Spent,
+    /// Steps that started and of whose usage nothing is known.
+    pub usage_unknown: u32,
     /// Permission requests that wait for a person, the oldest first.
     pub permissions: Vec<PermissionView>,
     /// Provider accounts that it waits for (R8).
@@ -116,6 +118,8 @@ pub struct StepView {
     pub state: &'static str,
     /// One character that stands for the state.
     pub glyph: char,
+    /// Whether it is complete or partial, and nothing stands in the way of what follows.
+    pub succeeded: bool,
     /// What keeps it from going on, where something does.
     pub waiting_for: Option<WaitingFor>,
     /// Why it was not run.
@@ -168,6 +172,10 @@ impl RunView {
             .collect();
         let mut usage = Spent::default();
         steps.iter().for_each(|step| usage.add(&step.usage));
+        let silent = steps
+            .iter()
+            .filter(|step| step.started.is_some() && step.usage.is_unknown());
+        let usage_unknown = u32::try_from(silent.count()).unwrap_or(u32::MAX);
         RunView {
             run: run.id().clone(),
             title: run.definition().task.title.clone(),
@@ -178,6 +186,7 @@ impl RunView {
             updated: run.updated(),
             relaunch_of: run.definition().relaunch_of.clone(),
             usage,
+            usage_unknown,
             permissions: run.permissions(),
             accounts: AccountView::all(run),
             check: CheckView::of(run),
@@ -256,6 +265,7 @@ impl StepView {
             effort: agent.effort.clone(),
             state: state.word(),
             glyph: glyph(state.phase(), state.returns() > 0),
+            succeeded: state.succeeded(),
             waiting_for: run.waiting_for(step),
             not_run: NotRun::of(run, step),
             partial_upstream: run.partial_upstream(step),

@@ -179,6 +179,7 @@ fn summary(run: &RunId) -> RunSummary {
         finished: false,
         steps: 1,
         ended: 0,
+        succeeded: 0,
         asking: 0,
         resumable: false,
         last: Seq(0),

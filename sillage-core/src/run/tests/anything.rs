@@ -308,6 +308,9 @@ fn hold(run: &Run, world: &World) {
             assert!(!run.step(*because).unwrap().lets_follow());
         }
     }
+    let counted = (0..).map(StepIndex).zip(run.steps());
+    let succeeded = counted.filter(|(step, state)| state.succeeded() && !run.is_of_an_earlier_plan(*step));
+    assert_eq!(run.summary().succeeded as usize, succeeded.count());
     nothing_sent_past_a_gate(&world.log);
     nothing_begins_that_is_not_to(run, world);
     let replayed = Run::replay(world.log.clone()).unwrap();

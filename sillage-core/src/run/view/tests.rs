@@ -151,7 +151,8 @@ fn v4_the_view_in_json_names_sessions_and_leaves_the_unknown_unknown() {
     world.input(&mut run, Input::UsageCounted { session, usage });
     let json = serde_json::to_value(RunView::of(&run, world.now.plus(Duration::from_millis(250)))).unwrap();
     let expected = serde_json::json!({
-        "agent": "a", "of": null, "sub_agents": [], "title": null, "model": "m", "effort": "low", "state": "running", "glyph": "●",
+        "agent": "a", "of": null, "sub_agents": [],
+            "succeeded": false, "title": null, "model": "m", "effort": "low", "state": "running", "glyph": "●",
         "waiting_for": null, "not_run": null, "partial_upstream": [], "started": 1_000_000, "ended": null, "worked_ms": 250, "waited_ms": 0,
         "corrections": 0, "corrections_allowed": 2, "conflict": null, "stray_writes": [], "session": session.to_string(), "pid": 1,
         "usage": {
