@@ -10,7 +10,7 @@ use crate::ports::workspace::Committed;
 use crate::report::Report;
 use crate::run::{
     AnsweredBy, Budget, BudgetMode, Ceiling, CheckResult, Event, Failure, LeftBehind, MessagePurpose, Run,
-    RunDefinition, Spent, StepEnd, StrayWrite, TakenWork,
+    RunDefinition, Spent, Step, StepEnd, StrayWrite, TakenWork,
 };
 
 /// The fact in one sentence, on one line.
@@ -36,6 +36,9 @@ pub(super) fn of(run: &Run, event: &Event) -> String {
                 .to_owned()
         }
         Event::StepSkipped { .. } => "a person skipped it: what follows runs without its report".to_owned(),
+        Event::StepOutdated { by, .. } if run.step(*by).is_some_and(Step::is_skipped) => {
+            format!("is taken up again from its start, for {} was skipped", agent(run, *by))
+        }
         Event::StepOutdated { by, .. } => {
             format!("is taken up again from its start, for {} is", agent(run, *by))
         }

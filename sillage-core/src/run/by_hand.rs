@@ -182,7 +182,12 @@ impl Run {
         if self.steps[step.position()].lets_follow() {
             self.outdate_what_follows(step);
         }
-        self.begin_anew(step, Some(by), at);
+        // What was only held back gets from upstream what it would have got: there is nothing new to tell it of.
+        let held_back = matches!(
+            self.steps[step.position()].phase,
+            Phase::Ended(StepEnd::FailedFast(_))
+        );
+        self.begin_anew(step, Some(by).filter(|_| !held_back), at);
         self.enter_as_it_may(step, at);
     }
 
@@ -239,11 +244,13 @@ impl Run {
     }
 
     /// Of what follows the step, what ran on what it did, or did not run because of it or of what follows it. What a
-    /// person skipped stays so.
+    /// person skipped stays so. And, wherever it stands, what was not begun because the step failed first, with what
+    /// follows that: the failure is seen to.
     pub(super) fn outdated_by(&self, step: StepIndex) -> Vec<StepIndex> {
         let mut outdated = Vec::new();
         let mut met: HashSet<u32> = HashSet::from([step.0]);
         let mut left: Vec<u32> = self.graph.children(step.0).to_vec();
+        left.extend(self.held_back_by(step).map(|held| held.0));
         // What keeps the step itself from running may have done so by way of it only.
         let own = match self.steps[step.position()].end() {
             Some(StepEnd::NotRun(because)) => Some(because.0),
@@ -299,6 +306,20 @@ impl Run {
             left.extend(apart.remove(&node).unwrap_or_default());
         }
         outdated
+    }
+
+    /// What was not begun because the step failed first. A sub-agent whose coordinator went on without it is not among
+    /// them: a resume has that report made anew.
+    fn held_back_by(&self, first: StepIndex) -> impl Iterator<Item = StepIndex> {
+        let waited_for = |held: &StepIndex| {
+            self.coordinator_of(*held).is_none_or(|of| {
+                self.steps[of.position()].phase == Phase::Gathering && !self.is_of_an_earlier_plan(*held)
+            })
+        };
+        let all = (0..).map(StepIndex).zip(&self.steps);
+        all.filter(move |(_, state)| state.end() == Some(&StepEnd::FailedFast(first)))
+            .map(|(held, _)| held)
+            .filter(waited_for)
     }
 
     /// Leaves the step as if it had not begun, but for what it spent, and for what of its work was merged.

@@ -72,11 +72,12 @@ pub enum Event {
         /// The step.
         step: StepIndex,
     },
-    /// What became of the step rests on what a step upstream did before, or did not do: it is done again.
+    /// What became of the step rests on what a step upstream did before, or did not do, or on that another failed first:
+    /// it is done again.
     StepOutdated {
         /// The step.
         step: StepIndex,
-        /// The step upstream.
+        /// The step upstream, or the one that had failed first.
         by: StepIndex,
     },
     /// The step's result is that of an earlier run (R13).

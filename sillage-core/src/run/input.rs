@@ -362,7 +362,9 @@ pub enum Refused {
         state: &'static str,
     },
     /// The step is on its way to its end.
-    #[error("agent {agent} has reported and its work is being seen to: ask again once that is over")]
+    #[error(
+        "agent {agent} is on its way to its end, and what it left is being seen to: ask again once that is over"
+    )]
     Ending {
         /// The agent.
         agent: String,

@@ -108,7 +108,7 @@ impl Spending {
         self.failed_first.get_or_insert(step);
     }
 
-    /// A person saw to the step that failed.
+    /// A person saw to the step that failed first: the run goes on as they wish, whatever failed after it.
     pub(super) fn forget_failure(&mut self, step: StepIndex) {
         self.failed_first = self.failed_first.filter(|first| *first != step);
     }

@@ -43,19 +43,19 @@ impl Decision<'_> {
             | Phase::Waiting(_)
             | Phase::Held(_)
             | Phase::Asking(_)
-            | Phase::Gathering
-            | Phase::Closing(_)
-            | Phase::Committing(_)
-            | Phase::BeginningMerge(_)
-            | Phase::Inspecting(_)
-            | Phase::Abandoning(_)
-            | Phase::MergeQueued(_)
-            | Phase::Merging(_) => {
+            | Phase::Gathering => {
                 return Err(Refused::NotOver {
                     agent: agent(),
                     state: state.word(),
                 });
             }
+            Phase::Closing(_)
+            | Phase::Committing(_)
+            | Phase::BeginningMerge(_)
+            | Phase::Inspecting(_)
+            | Phase::Abandoning(_)
+            | Phase::MergeQueued(_)
+            | Phase::Merging(_) => return Err(Refused::Ending { agent: agent() }),
         }
         if let Some(upstream) = self.in_the_way_of(step) {
             return Err(Refused::Upstream {

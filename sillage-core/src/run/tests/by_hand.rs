@@ -87,6 +87,77 @@ fn w18_a_retry_of_a_failed_step_runs_it_and_what_follows_and_nothing_else() {
     assert_eq!((world.prompts_to("a"), world.prompts_to("c")), (2, 1));
 }
 
+/// One, two, three, four with `two -> four`, of which the first fails and keeps the rest from being begun: over by then,
+/// or with `two` still at work.
+fn held_back(over: bool) -> (World, Run) {
+    let mut definition = task(&["one", "two", "three", "four"], &[("two", "four")]).with_repository();
+    definition.policy.fail_fast = true;
+    definition.parallel = 2.try_into().unwrap();
+    let mut world = World::new(definition);
+    world.script("one", [permanent()]);
+    if !over {
+        world.script("two", [Reply::Silence]);
+    }
+    let mut run = world.start();
+    for _ in 0..2 {
+        world.settle(&mut run);
+    }
+    (world, run)
+}
+
+#[test]
+fn w18_what_the_first_failure_held_back_goes_on_once_a_person_saw_to_it() {
+    for asked in [Command::Skip { step: A }, Command::Retry { step: A }] {
+        let skipped = matches!(asked, Command::Skip { .. });
+        let (mut world, run) = held_back(true);
+        let mut run = world.go_on(run);
+        assert_eq!(words(&run), ["failed", "complete", "not_run", "not_run"]);
+        for held in [2, 3] {
+            let end = run.step(StepIndex(held)).unwrap().end();
+            assert_eq!(end, Some(&StepEnd::FailedFast(A)));
+        }
+        command(&mut world, &mut run, asked);
+        let run = world.go_on(run);
+        let (first, end) = match skipped {
+            true => ("not_run", RunEnd::Partial),
+            false => ("complete", RunEnd::Complete),
+        };
+        assert_eq!(words(&run), [first, "complete", "complete", "complete"]);
+        assert_eq!(run.end(), Some(end));
+        assert_eq!((world.prompts_to("two"), world.prompts_to("four")), (1, 1));
+        let to_four = world.texts.iter().find(|text| text.contains("Report of `two`"));
+        assert!(!to_four.unwrap().contains("Done before"), "it is its first time");
+    }
+}
+
+#[test]
+fn w18_what_the_first_failure_held_back_goes_on_in_a_run_that_is_under_way() {
+    for asked in [Command::Skip { step: A }, Command::Retry { step: A }] {
+        let (mut world, mut run) = held_back(false);
+        assert_eq!(words(&run), ["failed", "running", "not_run", "pending"]);
+        command(&mut world, &mut run, asked);
+        world.settle(&mut run);
+        assert_eq!(run.step(StepIndex(2)).unwrap().word(), "complete");
+    }
+}
+
+#[test]
+fn w18_nothing_is_held_back_by_an_agent_that_did_not_fail() {
+    let (mut world, run) = held_back(true);
+    world.script("three", [permanent()]);
+    let mut run = world.go_on(run);
+    command(&mut world, &mut run, Command::Retry { step: A });
+    world.script("one", [permanent()]);
+    let run = world.go_on(run);
+    // Whichever fails first again, nothing is told to be held back by one that did not fail.
+    for step in run.steps() {
+        if let Some(StepEnd::FailedFast(first)) = step.end() {
+            assert_eq!(run.step(*first).unwrap().word(), "failed");
+        }
+    }
+    assert_eq!(run.end(), Some(RunEnd::Failed));
+}
+
 #[test]
 fn w18_a_step_that_succeeded_is_done_again_only_by_insistence_and_starts_from_what_was_merged_since() {
     let mut world = World::new(task(&["a", "b", "c"], &[("a", "b")]).with_repository());
@@ -142,8 +213,16 @@ fn w18_a_step_at_work_is_skipped_once_its_session_is_closed_and_its_work_committ
         let mut run = world.start();
         world.settle(&mut run);
         command(&mut world, &mut run, Command::Skip { step: A });
+        if has_worktree {
+            let ending = Refused::Ending {
+                agent: "a".to_owned(),
+            };
+            assert_eq!(refusal(&run, Command::Retry { step: A }), ending);
+        }
         let run = world.go_on(run);
         assert_eq!(words(&run), ["not_run", "complete"]);
+        let summary = run.summary();
+        assert_eq!((summary.steps, summary.ended, summary.succeeded), (2, 2, 1));
         assert_eq!(run.end(), Some(RunEnd::Partial));
         assert!(world.open.is_empty(), "its session is closed");
         if has_worktree {
