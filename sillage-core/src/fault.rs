@@ -107,6 +107,8 @@ pub enum FaultCode {
     NoReport,
     /// JSON that does not parse.
     BadJson,
+    /// A folder that agents cannot be given: it is missing, cannot be read, or is never theirs to write.
+    UnusableFolder,
     /// A value that is not among those allowed.
     BadValue,
     /// A text over its bound.

@@ -45,17 +45,37 @@ impl fmt::Display for Timestamp {
 }
 
 /// Why a text is not an instant.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an instant is written as in `2026-11-30T14:00:00Z`, with its offset from universal time")]
-pub struct BadInstant;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadInstant {
+    /// It is not written as one.
+    #[error("an instant is written as in `2026-11-30T14:00:00Z`, with its offset from universal time")]
+    Form,
+    /// It is written as one, and beyond what the calendar has.
+    #[error(
+        "instants are known from {} to {} only",
+        jiff::Timestamp::MIN,
+        jiff::Timestamp::MAX
+    )]
+    OutOfRange,
+}
 
 /// RFC 3339, with any offset.
 impl std::str::FromStr for Timestamp {
     type Err = BadInstant;
 
     fn from_str(text: &str) -> Result<Self, BadInstant> {
-        let instant: jiff::Timestamp = text.parse().map_err(|_| BadInstant)?;
+        let instant: jiff::Timestamp = text.parse().map_err(|_| BadInstant::of(text))?;
         Ok(Timestamp(instant.as_millisecond()))
+    }
+}
+
+impl BadInstant {
+    /// What is wrong with a text that is no instant.
+    fn of(text: &str) -> BadInstant {
+        match jiff::fmt::temporal::Pieces::parse(text) {
+            Ok(pieces) if pieces.time().is_some() && pieces.offset().is_some() => BadInstant::OutOfRange,
+            Ok(_) | Err(_) => BadInstant::Form,
+        }
     }
 }
 
@@ -198,7 +218,12 @@ mod tests {
             "14:00",
             "1796047200",
         ] {
-            assert_eq!(text.parse::<Timestamp>(), Err(BadInstant), "{text}");
+            assert_eq!(text.parse::<Timestamp>(), Err(BadInstant::Form), "{text}");
+        }
+        for text in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-05:00"] {
+            let error = text.parse::<Timestamp>().unwrap_err();
+            assert_eq!(error, BadInstant::OutOfRange, "{text}");
+            assert!(error.to_string().contains("9999-12-30T22:00:00"), "{error}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use sillage::core::document::{self, Format, Node, Value};
-use sillage::core::fault::Fault;
+use sillage::core::fault::{Fault, FaultCode};
 use sillage::core::folders::Folders;
 use sillage::core::plan;
 use sillage::core::task::{self, Task};
@@ -85,17 +85,31 @@ pub(crate) fn run(arguments: &Check, global: &Global, output: &mut Output) -> Re
     };
     let text = document::decode(&bytes).map_err(|unreadable| faulty(vec![Fault::from(unreadable)]))?;
     let format = Format::of_file(file);
-    let task = task::read(text, format, offers.as_deref()).map_err(faulty)?;
-
+    let read = task::read(text, format, offers.as_deref());
+    // A faulty task is told with its folders, where those can be looked for.
+    let Some(lists) = task::read_its_folders(text, format) else {
+        return Err(faulty(read.err().unwrap_or_default()));
+    };
     let folder = folder_of(file)?;
-    let project = Project::of(&folder)?;
-    let (folders, bad) = project.entrust(&folder, &task.folders);
+    let project = match (&read, Project::of(&folder)) {
+        (_, Ok(project)) => project,
+        (Ok(_), Err(error)) => return Err(error.into()),
+        (Err(faults), Err(_)) => return Err(faulty(faults.clone())),
+    };
+    let (folders, bad) = project.entrust(&folder, &lists);
     let tree = document::read(text, format).ok();
-    let mut warnings: Vec<Warning> = bad
-        .iter()
-        .map(|bad| warning(bad, file, &project, tree.as_ref()))
-        .collect();
-    warnings.extend(of_plans(&task, file, tree.as_ref()));
+    let unusable = bad.iter().map(|bad| unusable(bad, &project, tree.as_ref()));
+    let task = match read {
+        Ok(task) if bad.is_empty() => task,
+        Ok(_) => return Err(faulty(unusable.collect())),
+        Err(mut faults) => {
+            faults.extend(unusable);
+            // In the order of the text; what has no place in it comes last.
+            faults.sort_by_key(|fault| (fault.line.is_none(), fault.line, fault.column));
+            return Err(faulty(faults));
+        }
+    };
+    let mut warnings = of_plans(&task, file, tree.as_ref());
     warnings.extend(of_repository(&task, &folders, &project, file)?);
 
     output.json(&Answer {
@@ -193,30 +207,27 @@ fn counts(task: &Task) -> String {
     )
 }
 
-fn warning(bad: &BadFolder, task_file: &Path, project: &Project, task: Option<&Node>) -> Warning {
-    let path = bad.pointer();
-    let (file, place) = match bad.of {
-        FolderOf::Task => (
-            input::name(task_file),
-            task.and_then(|tree| find(tree, &path)).map(|node| node.place),
-        ),
-        FolderOf::Project => (
-            project
-                .file
-                .as_deref()
-                .unwrap_or(&project.root)
-                .display()
-                .to_string(),
-            None,
-        ),
-    };
-    Warning {
-        code: "unusable_folder",
-        file,
-        message: format!("{}; a run would be refused", with_causes(bad)),
+/// A folder that a run would be refused for.
+fn unusable(bad: &BadFolder, project: &Project, task: Option<&Node>) -> Fault {
+    let fault = |message, path: String, place: Option<document::Place>| Fault {
+        code: FaultCode::UnusableFolder,
+        message,
+        path,
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
-        path,
+        suggestion: None,
+    };
+    match bad.of {
+        FolderOf::Task => {
+            let path = bad.pointer();
+            let place = task.and_then(|tree| find(tree, &path)).map(|node| node.place);
+            fault(with_causes(bad), path, place)
+        }
+        FolderOf::Project => {
+            let file = project.file.as_deref().unwrap_or(&project.root);
+            let message = format!("{}, which {} names", with_causes(bad), file.display());
+            fault(message, String::new(), None)
+        }
     }
 }
 

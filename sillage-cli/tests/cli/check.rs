@@ -96,21 +96,67 @@ fn w1_w2_the_folders_of_project_and_task_are_joined() {
 fn w3_a_missing_folder_is_named_with_its_place() {
     let sandbox = Sandbox::new();
     sandbox.write("task.yaml", format!("folders:\n  read: [., no/such]\n{TASK}"));
-    let answer = sandbox.run(["check", "--json", "task.yaml"]).json();
-    let warning = &answer["warnings"][0];
-    assert_eq!(warning["path"], "/folders/read/1");
+    let ended = sandbox.run(["check", "--json", "task.yaml"]);
+    let answer = ended.json();
+    let fault = &answer["faults"][0];
+    assert_eq!((ended.code, &fault["path"]), (2, &"/folders/read/1".into()));
     assert_eq!(
-        (warning["line"].as_u64(), warning["column"].as_u64()),
+        (fault["line"].as_u64(), fault["column"].as_u64()),
         (Some(2), Some(13))
     );
     assert!(
-        warning["message"]
+        fault["message"]
             .as_str()
             .is_some_and(|words| words.contains("no/such")),
         "{answer}"
     );
     let told = sandbox.run(["check", "task.yaml"]).stdout;
-    assert!(told.contains("task.yaml:2:13: warning: "), "{told}");
+    assert!(told.contains("task.yaml:2:13: error: "), "{told}");
+}
+
+#[test]
+fn w11_folders_that_a_run_would_refuse_are_told_with_the_other_faults() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path(".git")).expect("a folder");
+    let faulty = "tsk: t\nfolders: { write: [nope, .git], read: [zzz] }\ncheck: \"\"\nagents:\n  - {id: a, mission: Do it., model: m}\n";
+    sandbox.write("task.yaml", faulty);
+    let ended = sandbox.run(["check", "--json", "task.yaml"]);
+    let answer = ended.json();
+    let faults = answer["faults"].as_array().expect("faults");
+    let told: Vec<(&str, &str)> = faults
+        .iter()
+        .filter_map(|fault| Some((fault["code"].as_str()?, fault["path"].as_str()?)))
+        .collect();
+    for expected in [
+        ("unknown_field", "/tsk"),
+        ("unusable_folder", "/folders/write/0"),
+        ("unusable_folder", "/folders/write/1"),
+        ("unusable_folder", "/folders/read/0"),
+        ("bad_value", "/check"),
+        ("missing_field", "/agents/0"),
+    ] {
+        assert!(told.contains(&expected), "{expected:?}: {answer}");
+    }
+    assert_eq!((ended.code, &answer["ok"]), (2, &false.into()));
+    // A run refuses the same.
+    let right =
+        "task: t\nfolders: { write: [nope] }\nagents:\n  - {id: a, mission: Do it., model: m, effort: e}\n";
+    sandbox.write("task.yaml", right);
+    assert_eq!(sandbox.run(["check", "task.yaml"]).code, 2);
+}
+
+#[test]
+fn w3_a_folder_of_the_project_that_is_missing_is_told_with_the_file_that_names_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".sillage/project.yaml", "folders: { read: [gone] }\n");
+    sandbox.write("task.yaml", TASK);
+    let ended = sandbox.run(["check", "task.yaml"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stdout.contains("gone") && ended.stdout.contains("project.yaml names"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]

@@ -10,6 +10,6 @@ pub use model::{
     Link, Port, REPORT_PORT, Resource, SubAgentRules, Task, WorktreeWish,
 };
 pub use models::{UnknownModel, check_models, resolve_model};
-pub use read::read;
 pub(crate) use read::{AGENT_FIELDS, read_folders, work};
+pub use read::{read, read_its_folders};
 pub use schema::SCHEMA;

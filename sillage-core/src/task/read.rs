@@ -62,6 +62,17 @@ pub fn read(text: &str, format: Format, offers: Option<&[ModelOffer]>) -> Result
     checker.finish(task)
 }
 
+/// The folders that a task names, as far as they can be read in a text that may be faulty elsewhere; none when it is no
+/// document. What is wrong with them as texts is for [`read`] to tell.
+#[must_use]
+pub fn read_its_folders(text: &str, format: Format) -> Option<FolderLists> {
+    let root = document::read(text, format).ok()?;
+    let mut untold = Checker::default();
+    let fields = untold.fields(Spot::root(&root), "a task", TASK_FIELDS)?;
+    let folders = fields.optional("folders");
+    Some(folders.map_or_else(FolderLists::default, |spot| read_folders(&mut untold, spot)))
+}
+
 /// Reads folder lists as a task and a project write them.
 pub(crate) fn read_folders(checker: &mut Checker, spot: Spot<'_>) -> FolderLists {
     let Some(fields) = checker.fields(spot, "`folders`", FOLDER_FIELDS) else {
@@ -110,6 +121,11 @@ impl Reading<'_> {
         let folders = fields
             .optional("folders")
             .map(|spot| read_folders(&mut self.checker, spot));
+        let check = fields.optional("check").and_then(|spot| {
+            // A person who writes one relies on it: a blank one would pass without a word.
+            self.checker.filled_text(&spot, FaultCode::BadValue)
+        });
+        let check = check.map(str::to_owned);
         let limits = fields.optional("limits").map(|spot| self.limits(spot));
         let autocompact = fields
             .optional("autocompact_tokens")
@@ -125,7 +141,7 @@ impl Reading<'_> {
             method: optional_text(&mut self.checker, &fields, "method"),
             folders: folders.unwrap_or_default(),
             limits: limits.unwrap_or_default(),
-            check: optional_text(&mut self.checker, &fields, "check"),
+            check,
             autocompact: autocompact.unwrap_or_default(),
             agents,
             links,

@@ -191,9 +191,9 @@ fn r20_inside_a_git_folder() {
     let message = told["error"]["message"].as_str().expect("a message");
     assert!(message.contains("agents never write in `.git`"), "{message}");
     let check = stage.start(&["check", ".git/task.yaml", "--json"]).wait();
-    let checked = check.expect(0).json();
-    let warnings = checked["warnings"].to_string();
-    assert!(warnings.contains("agents never write in `.git`"), "{warnings}");
+    let checked = check.expect(2).json();
+    let faults = checked["faults"].to_string();
+    assert!(faults.contains("agents never write in `.git`"), "{faults}");
     assert_eq!(
         (stage.record().len(), stage.logs().len()),
         (0, 0),

@@ -431,3 +431,25 @@ mod hostile {
         assert_eq!(codes("task: t\nagents:\n  - {}\n").first(), Some(&MissingField));
     }
 }
+
+#[test]
+fn w10b_a_blank_check_is_a_fault_and_not_no_check() {
+    for blank in ["\"\"", "\"  \"", "|\n\n"] {
+        let text =
+            format!("task: t\ncheck: {blank}\nagents:\n  - {{id: a, mission: m, model: x, effort: y}}\n");
+        let faults = read(&text, Format::Either, None).unwrap_err();
+        let told: Vec<_> = faults
+            .iter()
+            .map(|fault| (fault.code, fault.path.as_str()))
+            .collect();
+        assert_eq!(told, [(FaultCode::BadValue, "/check")], "{blank}");
+    }
+}
+
+#[test]
+fn w3_the_folders_of_a_faulty_task_are_read_all_the_same() {
+    let text = "tsk: t\nfolders: { write: [., src], read: 3 }\n";
+    let folders = read_its_folders(text, Format::Either).unwrap();
+    assert_eq!(folders.write, [PathBuf::from("."), PathBuf::from("src")]);
+    assert_eq!(read_its_folders("agents: [", Format::Either), None);
+}
