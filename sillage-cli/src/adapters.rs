@@ -168,11 +168,10 @@ impl Global {
         if !settings.agents.is_empty() {
             return Ok(settings);
         }
-        let usual = places::usual_settings_file()
-            .map(|path| path.display().to_string())
-            .unwrap_or_default();
+        let meant = self.config.clone().or_else(places::usual_settings_file);
+        let meant = meant.map(|path| path.display().to_string()).unwrap_or_default();
         Err(Failure::new(Kind::Usage, "no agent is configured").hint(format_args!(
-            "write one in {usual}, or name a settings file by --config; `sillage agents detect` finds those installed"
+            "write one in {meant}, or name another settings file by --config; `sillage agents detect` finds those installed"
         )))
     }
 }

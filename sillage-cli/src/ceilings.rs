@@ -23,13 +23,13 @@ const LIFT: &str = "none";
 pub(crate) struct Ceilings {
     /// Tokens that the run may use, as `500k` or `2M`: those read by models, written by them and written to caches;
     /// `none` for no ceiling.
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
     max_tokens: Option<CeilingChange<NonZeroU64>>,
     /// What the run may cost, as `5USD`, by what its agents tell in that currency; `none` for no ceiling.
-    #[arg(long, value_name = "COST", value_parser = cost)]
+    #[arg(long, value_name = "COST", value_parser = cost, allow_hyphen_values = true)]
     max_cost: Option<CeilingChange<Money>>,
     /// How long the run may be under way, waits included, as `2h`; `none` for no ceiling.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
     max_time: Option<CeilingChange<Duration>>,
     /// What reaching a ceiling does [default: as in the settings, else enforce].
     #[arg(long, value_enum, value_name = "MODE")]

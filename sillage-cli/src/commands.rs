@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
         Command::LaunchAgent(words) => processes::launch_agent(words),
         Command::Report(report) => report::run(&report, output),
         Command::Plan(plan) => plan::run(&plan, output),
-        Command::Wait(wait) => wait::run(&wait, output),
+        Command::Wait(wait) => wait::run(&wait, global, output),
         Command::Schema(schema) => schema::run(&schema, output),
         Command::Completions(completions) => completions::run(&completions, output),
     }

@@ -88,8 +88,21 @@ pub(crate) async fn to_its_end(
     if let Some(control) = control {
         control.close().await;
     }
-    ended.map_err(|error| Failure::from(&*error))?;
-    match shown? {
+    let end = ended.map_err(|error| Failure::from(&*error))?;
+    let shown = match shown {
+        Err(failure) if output.is_unwritable() => {
+            let told = "the run was asked to stop, as nobody could see it";
+            output.failure(&failure.hint(match end {
+                RunEnd::Stopped => format!("{told}; `sillage resume {}` goes on with it", handle.id()),
+                RunEnd::Complete | RunEnd::Partial | RunEnd::Blocked | RunEnd::Failed => {
+                    format!("{told}, and is {} all the same", end.word())
+                }
+            }))?;
+            return Ok(Exit::from(end));
+        }
+        shown => shown?,
+    };
+    match shown {
         Some(run) => {
             let told = recap::of(&run, run.updated(), Some(&*adapters.workspace)).await;
             output.line("")?;

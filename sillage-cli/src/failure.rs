@@ -145,7 +145,13 @@ impl From<ProjectError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Failure::new(Kind::Store, with_causes(&error))
+        let failure = Failure::new(Kind::Store, with_causes(&error));
+        if let StoreError::Held { .. } = error {
+            return failure.hint(
+                "`sillage stop` asks the run under way there to stop; `sillage status` tells which it is",
+            );
+        }
+        failure
     }
 }
 

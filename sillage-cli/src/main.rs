@@ -49,8 +49,10 @@ fn run(arguments: Arguments) -> Exit {
         .unwrap_or_else(|_| Err(Failure::defect()))
         .and_then(|exit| Ok(output.flush().map(|()| exit)?));
     ended.unwrap_or_else(|failure| {
-        // A failure that cannot be told still decides the exit code.
-        let _ = output.failure(&failure).and_then(|()| output.flush());
+        // What standard output refuses is told on standard error; told nowhere, it still decides the exit code.
+        if output.failure(&failure).and_then(|()| output.flush()).is_err() {
+            let _ = output.failure(&failure);
+        }
         failure.exit()
     })
 }

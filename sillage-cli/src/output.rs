@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use sillage::core::fault::Fault;
 
-use crate::failure::{Failure, Trouble};
+use crate::failure::{Failure, Kind, Trouble};
 use crate::terminal::{Size, Terminal, visible};
 
 /// Where a command writes its answer.
@@ -18,6 +18,8 @@ pub(crate) struct Output {
     terminal: Terminal,
     /// The reader went away. A command goes on without it: what is under way is not undone by a closed pipe.
     reader_gone: bool,
+    /// It cannot be written to for another reason, which was given to whoever wrote. Nothing more is tried.
+    unwritable: bool,
 }
 
 /// What a piece of a line is, for colours.
@@ -59,7 +61,13 @@ impl Output {
             json,
             terminal,
             reader_gone: false,
+            unwritable: false,
         }
+    }
+
+    /// Whether standard output refused something, for another reason than that its reader is gone.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        self.unwritable
     }
 
     /// A piece of a line in its colour, where there are colours. The text is made safe for a terminal.
@@ -137,12 +145,17 @@ impl Output {
     }
 
     /// A failure, as it was asked for: JSON, or lines. Faults of a file are a check's answer and go to standard output;
-    /// other trouble goes to standard error.
+    /// other trouble goes to standard error, and so does all of it where standard output cannot be written to.
     ///
     /// # Errors
     /// As for [`Output::line`].
     pub(crate) fn failure(&mut self, failure: &Failure) -> io::Result<()> {
         match failure {
+            Failure::Faulty { file, .. } if self.unwritable => self.trouble(&Trouble {
+                kind: Kind::Io,
+                message: format!("{file} is faulty, and standard output cannot be written to"),
+                hint: None,
+            }),
             Failure::Faulty { file, faults } => self.faults(file, faults),
             Failure::Error(trouble) => self.trouble(trouble),
         }
@@ -154,13 +167,14 @@ impl Output {
             ok: bool,
             error: &'a Trouble,
         }
-        if self.json {
+        if self.json && !self.unwritable {
             return self.json(&Answer {
                 ok: false,
                 error: trouble,
             });
         }
-        self.flush()?;
+        // What is told here matters more than what went before it.
+        let _ = self.flush();
         let mut told = format!("error: {}\n", visible(&trouble.message));
         if let Some(hint) = &trouble.hint {
             told.push_str(&format!("hint: {}\n", visible(hint)));
@@ -212,7 +226,7 @@ impl Output {
     /// # Errors
     /// As for [`Output::line`].
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.reader_gone {
+        if self.reader_gone || self.unwritable {
             return Ok(());
         }
         let flushed = self.sink.flush();
@@ -220,7 +234,7 @@ impl Output {
     }
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) -> io::Result<()> {
-        if self.reader_gone {
+        if self.reader_gone || self.unwritable {
             return Ok(());
         }
         let written = self.sink.write_fmt(text);
@@ -233,7 +247,11 @@ impl Output {
                 self.reader_gone = true;
                 Ok(())
             }
-            other => other,
+            Err(error) => {
+                self.unwritable = true;
+                Err(error)
+            }
+            Ok(()) => Ok(()),
         }
     }
 }

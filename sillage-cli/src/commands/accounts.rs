@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use sillage::Reader;
 use sillage::core::id::RunId;
 use sillage::core::run::AccountView;
+use sillage::{ReadError, Reader};
 
 use crate::arguments::Global;
 use crate::drive;
@@ -89,7 +89,14 @@ pub(crate) fn run(arguments: &Accounts, global: &Global, output: &mut Output) ->
             );
         }
         for run in &runs {
-            reader.try_account(run, account).await?;
+            let tried = reader.try_account(run, account).await;
+            tried.map_err(|error| {
+                if let ReadError::Refused(_) = error {
+                    return Failure::new(Kind::Usage, error)
+                        .hint("`sillage accounts` lists those that are waited for");
+                }
+                error.into()
+            })?;
         }
         Ok(runs)
     })?;

@@ -100,7 +100,7 @@ fn carry_out(
 /// Why the step of a run that nobody drives is not seen to. Where its engine is gone, what the log tells to be under way
 /// is not: a resume goes on with it.
 fn cut_or(error: EngineError, known: &Run, meant: &Meant) -> Failure {
-    let EngineError::Refused(Refused::NotOver { agent, .. }) = &error else {
+    let EngineError::Refused(Refused::NotOver { agent, .. } | Refused::Ending { agent }) = &error else {
         return error.into();
     };
     if known.end().is_some() {

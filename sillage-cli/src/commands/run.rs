@@ -112,6 +112,8 @@ pub(crate) async fn launch(
         .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
     tell(&definition, &warnings, output)?;
     mention_resumable(adapters, &definition, output).await?;
+    // What cannot be told of is not begun.
+    output.flush()?;
     if !yes && !output.confirm("Launch it?")? {
         return Ok(Exit::Interrupted);
     }
@@ -235,8 +237,14 @@ async fn mention_resumable(
     });
     if let Some(earlier) = earlier {
         let words = format!(
-            "run {} of this task is {}; `sillage resume {}` goes on with it",
-            earlier.run, earlier.state, earlier.run
+            "run {} of this task {}; `sillage resume {}` goes on with it",
+            earlier.run,
+            match earlier.finished {
+                true => format!("is {}", earlier.state),
+                // Who asks holds the store: nobody drives it.
+                false => "was cut".to_owned(),
+            },
+            earlier.run
         );
         output.line(format_args!("  {}: {words}", output.paint(Tone::Warning, "note")))?;
     }

@@ -23,6 +23,9 @@ use crate::progress::last_heard;
 use crate::reading::{self, Chosen, Story};
 use crate::terminal::visible;
 
+/// What a person is told of a run that is not over and that nobody drives, and of what was under way in it.
+const CUT: &str = "cut";
+
 /// Runs in the list.
 const LISTED: usize = 10;
 
@@ -40,6 +43,8 @@ struct Answer<'a> {
     run: &'a RunView,
     /// Whether a process drives it now.
     driven: bool,
+    /// Whether it is not over and nobody drives it: what its state says to be under way is so at a gateway at most.
+    cut: bool,
     /// When each agent was last heard.
     last_heard: &'a BTreeMap<String, Timestamp>,
     /// The newest runs; only where no run was named.
@@ -55,6 +60,8 @@ struct Listed<'a> {
     #[serde(flatten)]
     summary: &'a RunSummary,
     resumable: bool,
+    /// Whether it is not over and nobody drives it.
+    cut: bool,
 }
 
 /// What was read.
@@ -65,6 +72,16 @@ struct Read {
     left: Vec<Told>,
 }
 
+impl Read {
+    fn is_driven(&self, view: &RunView) -> bool {
+        self.driven.contains(&view.run)
+    }
+
+    fn is_cut(&self, view: &RunView) -> bool {
+        !view.over && !self.is_driven(view)
+    }
+}
+
 /// Tells where the run stands, and the newest runs where none was named.
 pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let data = global.data_folder()?;
@@ -73,6 +90,7 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
     let runs = read.runs.iter().map(|summary| Listed {
         summary,
         resumable: reading::is_resumable(summary, &read.driven),
+        cut: !summary.finished && !read.driven.contains(&summary.run),
     });
     let runs: Vec<Listed<'_>> = runs.collect();
     tell(&view, &read, output)?;
@@ -81,11 +99,12 @@ pub(crate) fn run(arguments: &Status, global: &Global, output: &mut Output) -> R
         let note = output.paint(Tone::Warning, "note");
         output.line(format_args!("{note}: {}", left.sentence()))?;
     }
-    let driven = read.driven.contains(&view.run);
+    let driven = read.is_driven(&view);
     output.json(&Answer {
         ok: true,
         run: &view,
         driven,
+        cut: read.is_cut(&view),
         last_heard: &read.story.heard,
         runs,
         left_behind: &read.left,
@@ -111,7 +130,9 @@ async fn read(arguments: &Status, data: &Path) -> Result<Read, Failure> {
 fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure> {
     let now = SystemClock.now();
     let title = output.paint(Tone::Strong, &view.title);
-    let state = output.paint(tone(view.state), view.state);
+    let cut = read.is_cut(view);
+    let state = if cut { CUT } else { view.state };
+    let state = output.paint(tone(state), state);
     let ago = human(now.since(view.launched));
     output.line(format_args!(
         "{title}\nrun {} is {state}, launched {ago} ago",
@@ -122,7 +143,10 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
         let held = format_args!("its sessions are held by the gateway at {}", gateway.url);
         output.line(output.paint(Tone::Faint, held))?;
     }
-    for line in view.graph_lines() {
+    // What a gateway holds goes on without whoever drives the run.
+    let all_cut = cut && read.story.run.definition().gateways.is_empty();
+    let shown = if all_cut { as_cut(view) } else { view.clone() };
+    for line in shown.graph_lines() {
         output.line(format_args!("  {}", visible(&line)))?;
     }
     for step in view
@@ -145,7 +169,7 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
             format_args!("{} asks a person: {request}", request.agent),
         );
         output.line(&asks)?;
-        if read.driven.contains(&view.run) {
+        if read.is_driven(view) {
             output.line(format_args!(
                 "  answer with: sillage permissions allow {}   (or deny)",
                 request.id
@@ -165,17 +189,35 @@ fn tell(view: &RunView, read: &Read, output: &mut Output) -> Result<(), Failure>
         };
         output.line(output.paint(tone, format_args!("budget {budget}")))?;
     }
-    output.line(format_args!("{}", view.usage))?;
-    let left = !view.over || read.story.run.can_resume();
-    if !read.driven.contains(&view.run) && left {
-        let cut = if view.over { "" } else { "nobody drives it; " };
-        let note = output.paint(Tone::Warning, "note");
+    output.line(view.usage.and_unknown(view.usage_unknown))?;
+    let note = output.paint(Tone::Warning, "note");
+    if cut {
+        let last = human(now.since(view.updated));
         output.line(format_args!(
-            "{note}: {cut}`sillage resume {}` goes on with it",
+            "{note}: times count up to the last thing it wrote, {last} ago: how long it went on after that is not known"
+        ))?;
+    }
+    let left = cut || read.story.run.can_resume();
+    if !read.is_driven(view) && left {
+        let nobody = if cut { "nobody drives it; " } else { "" };
+        output.line(format_args!(
+            "{note}: {nobody}`sillage resume {}` goes on with it",
             view.run
         ))?;
     }
     Ok(())
+}
+
+/// The run for a person's eyes, where what was under way in it was cut with it. What waited for a date or a person does
+/// so still.
+fn as_cut(view: &RunView) -> RunView {
+    let mut view = view.clone();
+    for step in &mut view.steps {
+        if matches!(step.state, "starting" | "running" | "correcting" | "merging") {
+            (step.state, step.glyph) = (CUT, '⊘');
+        }
+    }
+    view
 }
 
 fn tell_runs(runs: &[Listed<'_>], output: &mut Output) -> Result<(), Failure> {
@@ -183,7 +225,8 @@ fn tell_runs(runs: &[Listed<'_>], output: &mut Output) -> Result<(), Failure> {
         output.line("\nnewest runs:")?;
         for listed in runs {
             let run = listed.summary;
-            let state = output.paint(tone(&run.state), format_args!("{:9}", run.state));
+            let state = if listed.cut { CUT } else { run.state.as_str() };
+            let state = output.paint(tone(state), format_args!("{state:9}"));
             let resumable = if listed.resumable { "  can be resumed" } else { "" };
             let asking = if run.asking > 0 && !listed.resumable {
                 "  waits for a person"
@@ -192,8 +235,8 @@ fn tell_runs(runs: &[Listed<'_>], output: &mut Output) -> Result<(), Failure> {
             };
             let title = visible(&run.title);
             output.line(format_args!(
-                "  {}  {state} {}/{}  {title}{asking}{resumable}",
-                run.run, run.ended, run.steps
+                "  {}  {state} {} of {} succeeded  {title}{asking}{resumable}",
+                run.run, run.succeeded, run.steps
             ))?;
         }
     }
@@ -205,7 +248,7 @@ fn tone(state: &str) -> Tone {
     match state {
         "complete" => Tone::Good,
         "failed" | "blocked" => Tone::Bad,
-        "partial" | "stopped" | "stopping" | "waiting" => Tone::Warning,
+        "partial" | "stopped" | "stopping" | "waiting" | CUT => Tone::Warning,
         _ => Tone::Strong,
     }
 }

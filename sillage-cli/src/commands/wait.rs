@@ -9,9 +9,11 @@ use serde::Serialize;
 use sillage::SystemClock;
 use sillage::core::limit_text;
 use sillage::core::ports::Clock as _;
+use sillage::core::run::RunPolicy;
 use sillage::core::time::{Timestamp, Zone, human};
 use sillage_acp::machine_zone;
 
+use crate::arguments::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
@@ -45,8 +47,14 @@ fn zone(name: &str) -> Result<Zone, String> {
         .ok_or_else(|| "no zone of the time zone database is called so; one is `Europe/Paris`".to_owned())
 }
 
+/// How often runs try an account of which nobody knows when it can be used again.
+fn tried_every(global: &Global) -> Result<Duration, Failure> {
+    let waits = global.settings()?.map(|settings| settings.waits);
+    Ok(waits.unwrap_or_default().of(RunPolicy::default()).gate_retry)
+}
+
 /// Carries out a command below `wait`.
-pub(crate) fn run(command: &Wait, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(command: &Wait, global: &Global, output: &mut Output) -> Result<Exit, Failure> {
     let Wait::Parse { text, now, zone } = command;
     let piped;
     let text = match text.as_str() {
@@ -59,6 +67,11 @@ pub(crate) fn run(command: &Wait, output: &mut Output) -> Result<Exit, Failure> 
     let now = now.unwrap_or_else(|| SystemClock.now());
     let zone = zone.clone().unwrap_or_else(machine_zone);
     let until = limit_text::until(text, now, &zone);
+    // Only who is told how often reads the settings.
+    let every = match until {
+        Some(_) => Duration::ZERO,
+        None => tried_every(global)?,
+    };
     output.json(&Answer {
         until: until.map(|until| until.to_string()),
     })?;
@@ -73,7 +86,7 @@ pub(crate) fn run(command: &Wait, output: &mut Output) -> Result<Exit, Failure> 
         }
         None => {
             let unknown = output.paint(Tone::Warning, "no instant that can be relied on");
-            output.line(format_args!("{unknown}: tried again every 15 minutes"))?;
+            output.line(format_args!("{unknown}: tried again every {}", human(every)))?;
         }
     }
     Ok(Exit::Complete)

@@ -198,14 +198,14 @@ fn question(request: &PermissionView, more: usize, keys: bool) -> Vec<String> {
     vec![format!("? {} asks: {request}", request.agent), how]
 }
 
-/// The run, its state, what is done of it, since when, and what it spent.
+/// The run, its state, what succeeded of it, since when, and what it spent.
 fn headline(view: &RunView, now: Timestamp) -> String {
     let counted = || view.steps.iter().filter(|step| !step.superseded);
-    let ended = counted().filter(|step| step.ended.is_some()).count();
+    let succeeded = counted().filter(|step| step.succeeded).count();
     let since = human(now.since(view.launched));
     let usage = &view.usage;
     format!(
-        "{}  {}  {ended}/{} steps  {since}  {usage}",
+        "{}  {}  {succeeded} of {} succeeded  {since}  {usage}",
         view.run,
         view.state,
         counted().count()

@@ -103,3 +103,57 @@ fn h14_a_usage_text_names_what_is_missing_and_not_what_the_environment_says() {
         "{usage}"
     );
 }
+
+#[test]
+fn h14_a_ceiling_that_is_none_is_told_what_is_wrong_with_it() {
+    let sandbox = Sandbox::new();
+    for (option, value) in [
+        ("--max-tokens", "-1"),
+        ("--max-cost", "-1USD"),
+        ("--max-time", "-2h"),
+    ] {
+        let ended = sandbox.run(["run", "task.yaml", option, value]);
+        assert_eq!(ended.code, 2, "{option}");
+        let told = format!("invalid value '{value}' for '{option}");
+        assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn h14_the_settings_file_that_lacks_an_agent_is_the_one_that_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("task.yaml", "task: t\n");
+    sandbox.write("mine.yaml", "limits: { parallel: 1 }\n");
+    let mut command = sandbox.command(["run", "task.yaml"]);
+    let ended = crate::ended(
+        command
+            .env("SILLAGE_CONFIG", sandbox.path("mine.yaml"))
+            .output()
+            .expect("the program runs"),
+    );
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("mine.yaml"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("sillage/config.yaml"), "{}", ended.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn h14_a_full_standard_output_is_told_on_standard_error() {
+    let sandbox = Sandbox::new();
+    let full = || {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("it is there")
+    };
+    for arguments in [&["schema", "task"][..], &["check", "no.yaml", "--json"]] {
+        let output = sandbox
+            .command(arguments)
+            .stdout(full())
+            .output()
+            .expect("the program runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.starts_with("error: "), "{arguments:?}: {told}");
+        assert_ne!(output.status.code(), Some(0));
+    }
+}

@@ -48,8 +48,34 @@ fn r8_a_person_is_told_the_instant_in_their_zone_and_how_long_it_is() {
     );
     assert_eq!(
         told("try again later"),
-        "no instant that can be relied on: tried again every 15 minutes\n"
+        "no instant that can be relied on: tried again every 15m00s\n"
     );
+}
+
+#[test]
+fn r8_how_often_an_account_is_tried_is_as_in_the_settings_that_runs_use() {
+    let sandbox = Sandbox::new();
+    sandbox.write("config.yaml", "waits: { tryAccountEvery: 2h }\n");
+    let ended = sandbox.run(["wait", "parse", "try again later", "--config", "config.yaml"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        ended.stdout.ends_with("tried again every 2h00m\n"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn r8_an_instant_that_no_calendar_has_is_told_to_be_that() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(["wait", "parse", "later", "--now", "9999-12-31T23:59:59Z"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stderr.contains("instants are known from"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stderr.contains("is written as"), "{}", ended.stderr);
 }
 
 #[test]

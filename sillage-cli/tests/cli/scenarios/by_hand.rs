@@ -206,3 +206,54 @@ prompts:
     stage.resume().expect(0);
     stage.assert_no_process();
 }
+
+#[test]
+fn w18_a_skip_of_the_agent_that_failed_first_goes_on_with_what_that_held_back() {
+    let stage = Stage::without_repository(
+        r#"
+prompts:
+  - { match: Mission of Three, times: always, steps: [report: { summary: Three is done. }] }
+  - { match: Mission of One, times: always, steps: [error: { code: -32602, message: the model is not known }] }
+"#,
+    );
+    let agents = [
+        "id: one, mission: Mission of One",
+        "id: three, mission: Mission of Three",
+    ];
+    stage.task("limits: { parallel: 1 }", &agents, &[]);
+    stage
+        .start(&["run", "task.yaml", "--yes", "--fail-fast"])
+        .wait()
+        .expect(1);
+    assert_eq!(stage.log().words(), [("one", "failed"), ("three", "not_run")]);
+    let run = newest(&stage);
+    stage.start(&["skip", &run, "one"]).wait().expect(3);
+    assert_eq!(stage.log().words(), [("one", "not_run"), ("three", "complete")]);
+    let told = stage.start(&["journal"]).wait().expect(0).stdout;
+    assert!(told.contains("for one was skipped"), "{told}");
+    stage.assert_no_process();
+}
+
+#[test]
+fn r8_who_names_an_account_that_is_not_waited_for_is_sent_to_the_list_of_those_that_are() {
+    let stage = Stage::without_repository(
+        r#"prompts: [{ match: Mission of One, steps: [touch: "{{script_dir}}/at_work", silent: until_cancelled] }]"#,
+    );
+    stage.task("", &["id: one, mission: Mission of One"], &[]);
+    let mut running = stage.start_run();
+    stage.appears("at_work");
+    let run = stage.status()["run"]["run"].as_str().expect("a run").to_owned();
+    let refused = stage
+        .start(&["accounts", "try", "acme", "--run", &run])
+        .wait()
+        .expect(2);
+    assert!(
+        refused.stderr.contains("hint: `sillage accounts`"),
+        "{}",
+        refused.stderr
+    );
+    let held = stage.start(&["run", "task.yaml", "--yes"]).wait().expect(6);
+    assert!(held.stderr.contains("hint: `sillage stop`"), "{}", held.stderr);
+    running.signal(rustix::process::Signal::INT);
+    running.wait().expect(130);
+}

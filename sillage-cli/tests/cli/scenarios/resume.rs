@@ -94,6 +94,8 @@ fn r7_run_resumes_nothing_by_itself_and_says_what_can_be() {
     );
     let logs = stage.logs();
     assert_eq!(logs.len(), 2, "a run of its own");
+    let told = stage.start(&["status"]).wait().expect(0).stdout;
+    assert_eq!(told.matches("failed    2 of 4 succeeded").count(), 2, "{told}");
     assert_ne!(logs[0].run.id().to_string(), first);
     assert_eq!(
         logs[1].count(|event| matches!(event, Event::ResumeAsked | Event::EngineStarted { .. })),
@@ -220,7 +222,21 @@ fn p6_an_engine_killed_in_the_middle_of_an_answer_is_taken_up() {
     running.kill();
     // The kernel tells the agent of its engine's death.
     super::eventually("no process outlives the engine", || stage.processes().is_empty());
+    // Nobody is told that it runs.
+    let answer = stage.status();
+    assert_eq!(
+        (&answer["run"]["state"], &answer["driven"], &answer["cut"]),
+        (&"running".into(), &false.into(), &true.into())
+    );
+    assert_eq!(answer["runs"][0]["cut"], true);
+    let told = stage.start(&["status"]).wait().expect(0).stdout;
+    assert!(told.contains(" is cut, ") && !told.contains("running"), "{told}");
+    assert!(
+        told.contains("⊘ alpha") && told.contains("is not known"),
+        "{told}"
+    );
     stage.resume().expect(0);
+    assert_eq!(stage.status()["cut"], false);
     let log = stage.log();
     assert_eq!(log.run.end(), Some(RunEnd::Complete));
     assert_eq!(
@@ -319,5 +335,38 @@ fn r6_an_engine_killed_in_the_middle_starts_nothing_twice_when_it_is_resumed() {
         2,
         "and two were asked to go on"
     );
+    stage.assert_no_process();
+}
+
+#[test]
+fn h14_a_run_that_cannot_be_shown_is_not_begun_and_one_that_cannot_be_shown_any_more_is_stopped() {
+    let stage = Stage::without_repository(STOPPABLE);
+    stage.task("", &["id: alpha, mission: Alpha"], &[]);
+    let full = || {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        full.expect("it is there")
+    };
+    let mut command = stage.command(&["run", "task.yaml", "--yes"]);
+    let output = command.stdout(full()).output().expect("the program runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("cannot write to standard output"), "{told}");
+    assert!(stage.logs().is_empty(), "nothing was begun");
+
+    let mut running = stage.start_run();
+    stage.appears("at_work");
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+    stage
+        .script("prompts: [{ match: /Alpha|interrupted/, times: always, steps: [silent: until_cancelled] }]");
+    let mut command = stage.command(&["resume"]);
+    let output = command.stdout(full()).output().expect("the program runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(
+        told.contains("cannot write to standard output") && told.contains("sillage resume"),
+        "{told}"
+    );
+    assert_eq!(stage.log().run.end(), Some(RunEnd::Stopped));
     stage.assert_no_process();
 }
