@@ -8,7 +8,7 @@
 //! - announces no time: a limit *of* five hours, an hour at which something failed, a price or a version is none;
 //! - announces several that differ by more than what they are told exactly to;
 //! - says what cannot be, or means two things: `25:00`, `13pm`, `at 5`, `12/03/2026`, a Tuesday that is a Monday, a
-//!   range, a zone that nobody knows or that two continents call so (see [`zones`]);
+//!   range, a zone that nobody knows or that two continents call so (see `zones.rs`);
 //! - tells a time that is over. A time of day that is past today is tomorrow's, a weekday's the next week's: those are
 //!   never over. A date without a year is the next such date where that is less than half a year ahead; else it is the
 //!   one that has just passed, for nobody announces a wait of a year without its year.
