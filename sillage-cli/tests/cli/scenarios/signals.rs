@@ -25,6 +25,15 @@ fn stage(script: &str) -> Stage {
     stage
 }
 
+/// The tests themselves may be run by something that ignores hangups, and the program would inherit that.
+const HEARS_HANGUPS: &str = "--default-signal=HUP";
+
+/// Starts the run as from a terminal that is open.
+fn start(stage: &Stage) -> Running {
+    let arguments = ["run", "task.yaml", "--json", "--yes"];
+    Running::of(stage.by_way_of(&["env", HEARS_HANGUPS], &arguments))
+}
+
 /// How often the run was asked to stop, and how long it took from the first time.
 fn stopped(log: &Log) -> (usize, usize, Duration) {
     assert_eq!(log.run.end(), Some(RunEnd::Stopped));
@@ -55,7 +64,7 @@ fn assert_resumable(stage: &Stage) {
 fn h6_each_signal_stops_the_run_which_drains_and_can_be_resumed() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let stage = stage(OBEDIENT);
-        let mut running = stage.start_run();
+        let mut running = start(&stage);
         stage.appears("at_work");
         running.signal(signal);
         let outcome = running.wait().expect(130).outcome();
@@ -76,7 +85,7 @@ fn h6_a_second_signal_ends_it_at_once_whichever_the_first_was() {
         (Signal::INT, Signal::TERM),
     ] {
         let stage = stage(STUBBORN);
-        let mut running = stage.start_run();
+        let mut running = start(&stage);
         stage.appears("at_work");
         running.signal(first);
         eventually("the agent is asked to stop", || stage.received("session/cancel"));
@@ -97,7 +106,7 @@ fn h6_a_hangup_that_is_told_twice_forces_nothing() {
     let stage = stage(
         "prompts:\n  - match: Alpha\n    on_cancel: ignore\n    steps: [touch: \"{{script_dir}}/at_work\", wait_for: \"{{script_dir}}/go\", stop: cancelled]\n  - match: interrupted\n    steps: [report: { summary: Done. }]\n",
     );
-    let mut running = stage.start_run();
+    let mut running = start(&stage);
     stage.appears("at_work");
     running.signal(Signal::HUP);
     eventually("the agent is asked to stop", || stage.received("session/cancel"));
@@ -140,7 +149,10 @@ fn h6_a_terminal_that_is_closed_stops_the_run_which_drains_and_can_be_resumed() 
         let opened = OpenOptions::new().read(true).write(true).open(&name);
         opened.expect("the terminal's other end")
     };
-    let mut command = stage.by_way_of(&["setsid", "--ctty"], &["run", "task.yaml", "--yes"]);
+    let mut command = stage.by_way_of(
+        &["env", HEARS_HANGUPS, "setsid", "--ctty"],
+        &["run", "task.yaml", "--yes"],
+    );
     command
         .env("TERM", "xterm")
         .stdin(line())
