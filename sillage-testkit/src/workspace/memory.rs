@@ -240,7 +240,7 @@ impl State {
                 worktree: known,
                 files: Some(files),
                 ..
-            }) if known == worktree => files.clone(),
+            }) if known.branch == worktree.branch => files.clone(),
             Some(Leased { files: Some(_), .. }) => return Err(lost("is another worktree")),
             Some(Leased { files: None, .. }) | None => return Err(lost("is gone")),
         };
@@ -305,6 +305,9 @@ impl State {
             .refs
             .insert(format!("refs/heads/{}", worktree.branch), worktree.base.clone());
         self.fill(&worktree.path);
+        if let Some(leased) = self.worktrees.get_mut(&worktree.path) {
+            leased.worktree = worktree.clone();
+        }
         Ok(Restarted {
             worktree: worktree.clone(),
             rescued,
