@@ -153,7 +153,10 @@ impl World {
         if let Some(error) = self.bad_news() {
             return Err(error);
         }
-        if self.strikes_at(Fault::Conflict, self.story.per_mille / 16) {
+        // One that it has as it is asked for is in conflict with nothing.
+        let known = |session: &Session| session.message(message.client_message_id).is_some();
+        let known = self.sessions.get(&id).is_some_and(known);
+        if !known && self.strikes_at(Fault::Conflict, self.story.per_mille / 16) {
             self.judge.in_conflict(message.client_message_id);
             return Err(conflict("content"));
         }
