@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join;
-use sillage_core::id::StepIndex;
 use sillage_core::planted::{Bug, planted};
 use sillage_core::ports::RunFiles;
 use sillage_core::ports::runtime::RuntimeError;
 use sillage_core::ports::workspace::Worktree;
 use sillage_core::run::{CheckoutWatch, Effect, EffectKey, Input, ReportFile, StraySeen};
-use tokio::sync::OnceCell;
 
 use crate::check::{self, Check};
 use crate::engine::Engine;
@@ -236,59 +235,43 @@ async fn gone(engine: &Engine, worktree: Option<Worktree>) -> Option<String> {
 /// anew and hands on another report. Whoever takes the run up later writes them again, for they are not synced.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    reports: Mutex<Reports>,
+    /// By path, a digest of what stands there, if that is known. Held while the file is written, so that a slow write of
+    /// an earlier report does not land on a later one.
+    reports: Mutex<HashMap<PathBuf, Arc<Stands>>>,
     /// What tool calls name.
     pub(crate) named: Named,
 }
 
-/// A report, by a digest of what stands in it.
-type ReportKey = (StepIndex, u64);
-
-/// Which full report of a step stands in its file.
-#[derive(Debug, Default)]
-struct Reports {
-    written: HashMap<StepIndex, u64>,
-    /// Those being written: who needs one waits for its first writer.
-    writing: HashMap<ReportKey, Arc<OnceCell<()>>>,
-}
+type Stands = tokio::sync::Mutex<Option<u64>>;
 
 impl Files {
     /// Returns once all of them are written, by this call or another. One that failed is tried again by the next who
     /// needs it.
     async fn write(&self, disk: &dyn RunFiles, files: Vec<ReportFile>) -> Result<(), RuntimeError> {
         for file in files {
-            let key = key(&file);
-            let unwritten = self.reports().unwritten(key);
-            if let Some(cell) = unwritten {
-                cell.get_or_try_init(|| write(disk, file)).await?;
-                self.reports().is_written(key);
+            let wanted = Some(digest(&file.content));
+            let stands = self.stands(&file.path);
+            let mut stands = stands.lock().await;
+            if *stands != wanted {
+                *stands = None;
+                write(disk, file).await?;
+                *stands = wanted;
             }
         }
         Ok(())
     }
 
-    fn reports(&self) -> MutexGuard<'_, Reports> {
+    fn stands(&self, path: &Path) -> Arc<Stands> {
         // No holder can leave them half-changed in a way that matters: a file written twice is the same file.
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(reports.entry(path.to_owned()).or_default())
     }
 }
 
-impl Reports {
-    fn unwritten(&mut self, (step, digest): ReportKey) -> Option<Arc<OnceCell<()>>> {
-        let missing = self.written.get(&step) != Some(&digest);
-        missing.then(|| Arc::clone(self.writing.entry((step, digest)).or_default()))
-    }
-
-    fn is_written(&mut self, (step, digest): ReportKey) {
-        self.writing.remove(&(step, digest));
-        self.written.insert(step, digest);
-    }
-}
-
-fn key(file: &ReportFile) -> ReportKey {
+fn digest(content: &str) -> u64 {
     let mut digest = DefaultHasher::new();
-    file.content.hash(&mut digest);
-    (file.step, digest.finish())
+    content.hash(&mut digest);
+    digest.finish()
 }
 
 async fn write(disk: &dyn RunFiles, file: ReportFile) -> Result<(), RuntimeError> {
@@ -301,8 +284,6 @@ async fn write(disk: &dyn RunFiles, file: ReportFile) -> Result<(), RuntimeError
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::files::DiskFiles;
 
@@ -345,6 +326,39 @@ mod tests {
             files.write(&DiskFiles, vec![file(&path, content)]).await.unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
         }
+    }
+
+    /// Writes one after the other as it is let, and the first only when it is told to.
+    struct Slow(tokio::sync::Semaphore, DiskFiles);
+
+    #[async_trait::async_trait]
+    impl RunFiles for Slow {
+        async fn write(&self, file: &Path, content: Vec<u8>) -> std::io::Result<()> {
+            if content == b"of the first try" {
+                let _ = self.0.acquire().await;
+            }
+            self.1.write(file, content).await
+        }
+        async fn read(&self, file: &Path) -> std::io::Result<Vec<u8>> {
+            self.1.read(file).await
+        }
+    }
+
+    #[tokio::test]
+    async fn w18_a_slow_write_of_an_earlier_report_does_not_land_on_a_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step/report.json");
+        let disk = Slow(tokio::sync::Semaphore::new(0), DiskFiles);
+        let files = Files::default();
+        let first = files.write(&disk, vec![file(&path, "of the first try")]);
+        let second = async {
+            tokio::task::yield_now().await;
+            let later = files.write(&disk, vec![file(&path, "of the second")]);
+            let let_go = async { disk.0.add_permits(1) };
+            tokio::join!(later, let_go).0
+        };
+        assert_eq!(tokio::join!(first, second), (Ok(()), Ok(())));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "of the second");
     }
 
     #[tokio::test]

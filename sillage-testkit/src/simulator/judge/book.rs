@@ -16,8 +16,10 @@ pub(super) struct StepBook {
     /// Whether what follows it may run.
     pub(super) lets_follow: bool,
     pub(super) session: Option<ClientSessionId>,
-    /// The last fact by which something was to leave for it.
-    pub(super) set_to_work: u64,
+    /// Whether its account's gate let it through when last something was to leave for it.
+    pub(super) let_through: bool,
+    /// Whether it is to go on by a person's answer to its agent.
+    pub(super) answered_by_person: bool,
     /// Waits since the last answer.
     pub(super) tries: u32,
     /// Its accepted report, in this life: outcome, and whether blockers are in it.

@@ -95,10 +95,7 @@ impl Judge {
         | Event::MessagePlanned { step, .. }
         | Event::StepStarted { step } = &fact.event
         {
-            let seq = fact.seq.0;
-            if let Some(book) = self.steps.get_mut(step.position()) {
-                book.set_to_work = seq;
-            }
+            self.set_to_work(*step);
         }
         match &fact.event {
             Event::RunCreated(definition) => {
@@ -176,6 +173,7 @@ impl Judge {
             } => {
                 self.waits(*step, *cause, fact.at, *until, words);
             }
+            Event::PermissionAnswered { step, .. } => self.person_answered(*step),
             Event::PermissionAsked { session, .. } => {
                 self.asked.push(fact.seq);
                 // Its message is named again when it goes on.
@@ -207,7 +205,6 @@ impl Judge {
             | Event::SessionGone { .. }
             | Event::SessionClosed { .. }
             | Event::UsageCounted { .. }
-            | Event::PermissionAnswered { .. }
             | Event::PermissionSettled { .. }
             | Event::ReportFound { .. }
             | Event::ReportRefused { .. }

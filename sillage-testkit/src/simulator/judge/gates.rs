@@ -1,6 +1,8 @@
 //! What the judge expects of the gates of provider accounts: closed until the date that the provider named, and nothing
 //! begins behind one that is closed (R8).
 
+use std::mem;
+
 use sillage_core::id::StepIndex;
 use sillage_core::run::{DOUBTFUL_AFTER, DOUBTFUL_RETRY, OpenedBy, Wall};
 use sillage_core::time::Timestamp;
@@ -13,10 +15,15 @@ pub(super) struct GateBook {
     until: Timestamp,
     /// Whether that is a date which the provider named.
     dated: bool,
-    /// The fact that closed it; none: it is open.
-    closed: Option<u64>,
+    closed: bool,
     /// The step that was let through to see whether it is served.
     probe: Option<StepIndex>,
+}
+
+impl GateBook {
+    fn lets_through(&self, step: StepIndex) -> bool {
+        !self.closed || self.probe == Some(step)
+    }
 }
 
 impl Judge {
@@ -34,11 +41,11 @@ impl Judge {
                 until.0, wall.words
             )
         });
-        let before = self.gates.get(account).filter(|gate| gate.closed.is_some());
+        let before = self.gates.get(account).filter(|gate| gate.closed);
         let book = GateBook {
             until,
             dated: !wall.single,
-            closed: before.map_or(Some(self.last), |gate| gate.closed),
+            closed: true,
             // The one that tries goes on until it meets the wall itself.
             probe: before.and_then(|gate| gate.probe).filter(|probe| *probe != step),
         };
@@ -62,7 +69,7 @@ impl Judge {
         let Some(gate) = self.gates.get_mut(account) else {
             return;
         };
-        gate.closed = None;
+        gate.closed = false;
         let (due, until) = (by != OpenedBy::Date || at >= gate.until, gate.until);
         self.expect(Promise::Gates, due, || {
             format!("account {account} opens at {}, closed until {}", at.0, until.0)
@@ -88,12 +95,26 @@ impl Judge {
         }
     }
 
-    /// A session is asked for, or a message sent, for a step. What it was to do before the gate closed may be on its way.
+    /// Something is to leave for a step: what its gate lets through then may be on its way when that closes. So may what
+    /// goes on by a person's answer: who asked has its message at hand, as far as anybody knows.
+    pub(super) fn set_to_work(&mut self, step: StepIndex) {
+        let gate = self.gate_of(step);
+        let let_through = gate.is_none_or(|gate| gate.lets_through(step));
+        if let Some(book) = self.steps.get_mut(step.position()) {
+            let answered = mem::take(&mut book.answered_by_person);
+            book.let_through = let_through || answered;
+        }
+    }
+
+    /// A person answered what the step's agent asked.
+    pub(super) fn person_answered(&mut self, step: StepIndex) {
+        self.steps[step.position()].answered_by_person = true;
+    }
+
+    /// A session is asked for, or a message sent, for a step.
     pub(super) fn passes_its_gate(&mut self, step: StepIndex, what: &str) {
         let Some(gate) = self.gate_of(step) else { return };
-        let Some(closed) = gate.closed else { return };
-        let on_its_way = self.steps[step.position()].set_to_work < closed;
-        let passes = on_its_way || gate.probe == Some(step);
+        let passes = self.steps[step.position()].let_through || gate.lets_through(step);
         self.expect(Promise::Gates, passes, || {
             format!(
                 "{what} of step {} leaves, whose account is closed until {}",

@@ -78,8 +78,8 @@ impl Judge {
             self.expect(Promise::EndsOnce, over || !succeeded || remade, || {
                 format!("step {position} succeeded, and is done again")
             });
-            // One that is outdated is begun anew a little later.
-            let stays = sub || succeeded || matches!(end, StepEnd::NotRun(_));
+            // One that is outdated is begun anew a little later: what did not run because of what does now.
+            let stays = sub || succeeded || matches!(end, StepEnd::NotRun(_) | StepEnd::FailedFast(_));
             self.expect(
                 Promise::EndsOnce,
                 !over || stays || self.is_downstream(position),
