@@ -289,7 +289,6 @@ mod tests {
 
     fn file(path: &Path, content: &str) -> ReportFile {
         ReportFile {
-            step: StepIndex(3),
             path: path.to_owned(),
             content: content.to_owned(),
         }

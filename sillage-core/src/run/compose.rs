@@ -254,7 +254,6 @@ pub(super) fn files_of_group(run: &Run, step: StepIndex) -> Vec<ReportFile> {
 
 fn report_file(run: &Run, step: StepIndex, report: &Report) -> ReportFile {
     ReportFile {
-        step,
         path: full_report_file(run, step),
         content: message::full_report(run.step_name(step), report),
     }

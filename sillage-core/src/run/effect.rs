@@ -135,8 +135,6 @@ pub enum Effect {
 /// A file that holds a step's full report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFile {
-    /// The step whose report it is.
-    pub step: StepIndex,
     /// Where it lies; absolute.
     pub path: PathBuf,
     /// The report as JSON.
