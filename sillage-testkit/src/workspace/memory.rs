@@ -13,34 +13,13 @@ use sillage_core::ports::workspace::{
 
 use super::history::{Files, History};
 
+mod call;
 mod conflicts;
+
+pub use call::Call;
 
 /// The branch that the person of a [`MemoryWorkspace`] stands on.
 const PERSONS_BRANCH: &str = "main";
-
-/// A call that a [`MemoryWorkspace`] received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each variant is the method of `Workspace` with its arguments"
-)]
-pub enum Call {
-    Inspect(PathBuf),
-    Lease(WorktreeWanted),
-    Commit(Worktree, String),
-    Merge(MergeWanted),
-    Restart(Worktree),
-    BeginMerge(Worktree, MergeWanted),
-    Unresolved(Worktree, Vec<String>),
-    AbandonMerge(Worktree, String),
-    Checkout(PathBuf),
-    CheckFolder(String, String),
-    ClearCheck(String),
-    Missing(PathBuf, Vec<PathBuf>),
-    List(PathBuf),
-    Remove(Worktree),
-    Diff(String, String),
-}
 
 /// One repository in memory, with the same answers as git's for the same story, merged by whole files.
 ///
