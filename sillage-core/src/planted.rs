@@ -110,6 +110,8 @@ bugs! {
     FilesForgotten "files-forgotten",
     /// What a session says while its message waits to be sent again is heard neither then nor later.
     NotHeardAgain "not-heard-again",
+    /// A session whose stream of events was cut is not looked for.
+    CutUnnoticed "cut-unnoticed",
 }
 
 #[cfg(feature = "planted-bugs")]

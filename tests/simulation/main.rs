@@ -214,8 +214,11 @@ fn seeds_that_once_failed_do_not_fail_again() -> Result<(), String> {
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
     {
-        let line = line.replace('\'', "");
-        let words: Vec<&str> = line.split_whitespace().collect();
+        // As a shell reads it, for the options hold no blanks.
+        let words: Vec<&str> = line
+            .split_whitespace()
+            .map(|word| word.trim_matches('\''))
+            .collect();
         let story = Story::read(&words)?;
         if let Some(violation) = live::live(story.clone()).expect("a story can be lived").violation {
             return Err(told(&story, &violation.to_string()));

@@ -83,9 +83,13 @@ impl World {
 
     /// The session says something; it may be heard twice.
     pub(crate) fn says(&mut self, id: ClientSessionId, kind: SessionEventKind) {
+        let cut = self.strikes(Fault::Streams);
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if cut {
+            session.cut();
+        }
         let event = session.say(kind);
         if self.strikes(Fault::Doubled) {
             let wait = self.dice.between(Fault::Doubled as usize, 0, 400_000);
@@ -107,6 +111,14 @@ impl World {
         };
         let long = [1_000, 60_000, 600_000][usize::try_from(self.dice.below(AGENT, 3)).unwrap_or(0)];
         let takes = self.dice.between(AGENT, 10, long);
+        if self.strikes(Fault::Streams) {
+            let when = self.dice.below(Fault::Streams as usize, takes);
+            self.after(when, move |world| {
+                if let Some(session) = world.sessions.get_mut(&id) {
+                    session.cut();
+                }
+            });
+        }
         let asks = self.strikes_at(Fault::Permissions, 4 * self.story.per_mille);
         self.after(takes / 2, move |world| {
             if world.works(id, work) {

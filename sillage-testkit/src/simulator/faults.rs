@@ -94,6 +94,8 @@ faults! {
     Budgets "budgets",
     /// The runtime holds as many sessions as it can, and may say for how long.
     Capacity "capacity",
+    /// What a session says is not heard any more in the middle of it, and cannot be had for a while.
+    Streams "streams",
 }
 
 impl fmt::Display for Fault {

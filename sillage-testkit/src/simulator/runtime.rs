@@ -157,7 +157,6 @@ impl World {
         let known = |session: &Session| session.message(message.client_message_id).is_some();
         let known = self.sessions.get(&id).is_some_and(known);
         if !known && self.strikes_at(Fault::Conflict, self.story.per_mille / 16) {
-            self.judge.in_conflict(message.client_message_id);
             return Err(conflict("content"));
         }
         let Some(session) = self
@@ -323,9 +322,15 @@ impl AgentRuntime for SimRuntime {
     async fn send(&self, session: ClientSessionId, message: &MessageRequest) -> Result<(), RuntimeError> {
         let (asked, wanted) = (message.clone(), message.clone());
         let check = move |world: &mut World| world.judge_send(session, &asked);
-        self.0
+        let told = self
+            .0
             .call("a message", check, move |world| world.send(session, &wanted))
-            .await
+            .await;
+        // Only what reaches the engine binds it.
+        if let (Err(RuntimeError::Conflict { .. }), Some(mut world)) = (&told, self.0.world()) {
+            world.judge.in_conflict(message.client_message_id);
+        }
+        told
     }
 
     async fn events(
@@ -336,6 +341,9 @@ impl AgentRuntime for SimRuntime {
         let Some(mut world) = self.0.world() else {
             return std::future::pending().await;
         };
+        if world.strikes(Fault::Streams) {
+            return Err(failed("the stream cannot be had"));
+        }
         let heard = world
             .sessions
             .get_mut(&session)

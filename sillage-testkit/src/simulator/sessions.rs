@@ -130,6 +130,11 @@ impl Session {
         kinds.any(|kind| matches!(kind, SessionEventKind::Answer { message, .. } if *message == id))
     }
 
+    /// Whoever listens hears nothing any more, and not that it goes on.
+    pub(crate) fn cut(&mut self) {
+        self.listeners.clear();
+    }
+
     /// Says something to whoever listens; what was said, to be said again.
     pub(crate) fn say(&mut self, kind: SessionEventKind) -> SessionEvent {
         let event = SessionEvent {

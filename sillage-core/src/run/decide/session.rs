@@ -12,7 +12,7 @@ use crate::ports::runtime::{
 use crate::report::{self, Report};
 use crate::run::compose;
 use crate::run::event::{Event, FailureClass, MessagePurpose, StepEnd};
-use crate::run::step::Phase;
+use crate::run::step::{Phase, Step};
 
 impl Decision<'_> {
     pub(super) fn opened(&mut self, session: ClientSessionId, result: &Result<OpenedSession, RuntimeError>) {
@@ -154,12 +154,13 @@ impl Decision<'_> {
         let Some((step, state)) = self.owner(session) else {
             return;
         };
-        if state.phase == Phase::Prompted && state.session.as_deref().is_some_and(|s| s.answers(message)) {
-            if self.left_unasked(step, error) {
-                self.look_for_it_later(step, session, error);
-            } else {
-                self.setback(step, error, true);
-            }
+        if !state.session.as_deref().is_some_and(|s| s.answers(message)) {
+            return;
+        }
+        if state.phase == Phase::Prompted && self.left_unasked(step, error) {
+            self.look_for_it_later(step, session, error);
+        } else if state.phase == Phase::Prompted || counts_late(state, error) {
+            self.setback(step, error, true);
         }
     }
 
@@ -418,5 +419,26 @@ fn refusal(answer: &Answer) -> String {
         "the model refused, without a word".to_owned()
     } else {
         format!("the model refused: {said}")
+    }
+}
+
+/// Whether what a sending came to still counts when its session went out of reach while it was on its way: the step
+/// waits already, or looks for the session, so that news which time mends change nothing. What time does not mend, or
+/// not that soon, counts all the same (R6, R8, R9).
+fn counts_late(state: &Step, error: &RuntimeError) -> bool {
+    let for_good = match error {
+        RuntimeError::Temporary { .. } | RuntimeError::Capacity { .. } | RuntimeError::Lost { .. } => {
+            return false;
+        }
+        RuntimeError::Quota { .. } | RuntimeError::SignIn { .. } => false,
+        RuntimeError::Permanent { .. } | RuntimeError::Conflict { .. } | RuntimeError::Unstoppable { .. } => {
+            true
+        }
+    };
+    match state.phase {
+        Phase::Waiting(_) | Phase::Ready | Phase::Finding => true,
+        // The account is closed to it already.
+        Phase::Held(_) => for_good,
+        _ => false,
     }
 }

@@ -131,6 +131,53 @@ fn r12_a_session_that_came_back_lost_begins_anew() {
     }
 }
 
+/// R6, R8: what its sending came to is told late, when the wait for the session has begun.
+#[test]
+fn r6_a_refusal_that_time_does_not_mend_counts_during_the_wait() {
+    let conflict = RuntimeError::Conflict {
+        words: "this identifier came before".to_owned(),
+        fields: vec!["content".to_owned()],
+    };
+    let quota = RuntimeError::Quota {
+        words: "used up".to_owned(),
+        resets_at: None,
+    };
+    let not_sent = |run: &Run, session, error: RuntimeError| Input::NotSent {
+        session,
+        message: state(run)
+            .session()
+            .unwrap()
+            .in_flight
+            .as_ref()
+            .unwrap()
+            .client_message_id,
+        error,
+    };
+    let (mut world, mut run, session) = answering();
+    world.input(&mut run, out_of_reach(session));
+    let before = state(&run).phase().clone();
+    let late = not_sent(&run, session, refused());
+    world.input(&mut run, late);
+    assert_eq!(*state(&run).phase(), before, "it waits already");
+    let late = not_sent(&run, session, quota);
+    world.input(&mut run, late);
+    assert!(
+        matches!(state(&run).phase(), Phase::Held(_)),
+        "{:?}",
+        state(&run).phase()
+    );
+
+    let (mut world, mut run, session) = answering();
+    world.input(&mut run, out_of_reach(session));
+    let late = not_sent(&run, session, conflict);
+    world.input(&mut run, late);
+    let class = state(&run).end().and_then(|end| match end {
+        StepEnd::Failed(failure) => Some(failure.class),
+        _ => None,
+    });
+    assert_eq!(class, Some(FailureClass::Conflict));
+}
+
 #[test]
 fn r7_the_set_limit_of_tries_holds_for_searches_too() {
     let (mut world, mut run, session) = answering();
