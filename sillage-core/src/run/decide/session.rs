@@ -435,10 +435,7 @@ fn counts_late(state: &Step, error: &RuntimeError) -> bool {
             true
         }
     };
-    match state.phase {
-        Phase::Waiting(_) | Phase::Ready | Phase::Finding => true,
-        // The account is closed to it already.
-        Phase::Held(_) => for_good,
-        _ => false,
-    }
+    // The account of one that is held is closed to it already.
+    let held = matches!(state.phase, Phase::Held(_));
+    matches!(state.phase, Phase::Waiting(_) | Phase::Ready | Phase::Finding) || (held && for_good)
 }
