@@ -171,11 +171,10 @@ fn r6_a_refusal_that_time_does_not_mend_counts_during_the_wait() {
     world.input(&mut run, out_of_reach(session));
     let late = not_sent(&run, session, conflict);
     world.input(&mut run, late);
-    let class = state(&run).end().and_then(|end| match end {
-        StepEnd::Failed(failure) => Some(failure.class),
-        _ => None,
-    });
-    assert_eq!(class, Some(FailureClass::Conflict));
+    let Some(StepEnd::Failed(failure)) = state(&run).end() else {
+        panic!("it goes on");
+    };
+    assert_eq!(failure.class, FailureClass::Conflict);
 }
 
 #[test]
