@@ -162,7 +162,7 @@ impl Store for SimStore {
             true => Err(failed("held by another process")),
             false => world.append(expected, events, &summary),
         };
-        self.0.call("an append", |_| {}, act).await
+        self.0.call("an append", |world| world.judge.decided(), act).await
     }
 
     async fn read(&self, _run: &RunId, from: Seq, _most: usize) -> Result<Vec<(Seq, Vec<u8>)>, StoreError> {

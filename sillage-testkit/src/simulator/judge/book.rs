@@ -92,6 +92,6 @@ pub(super) struct MessageBook {
     pub(super) text: String,
     pub(super) answered: bool,
     pub(super) sendings: u32,
-    /// Whether the engine was told that its identifier came before with another text (R6).
+    /// Whether the engine knew, when it last decided something, that its identifier came before with another text (R6).
     pub(super) in_conflict: bool,
 }

@@ -12,8 +12,15 @@ use crate::simulator::world::World;
 impl Judge {
     /// A message is told to be in conflict with an earlier one: a fault, never to be tried again (R6).
     pub(crate) fn in_conflict(&mut self, id: ClientMessageId) {
-        if let Some(book) = self.messages.get_mut(&id) {
-            book.in_conflict = true;
+        self.conflicts.push(id);
+    }
+
+    /// The engine has decided something: what it was told before that, it knew.
+    pub(crate) fn decided(&mut self) {
+        for id in std::mem::take(&mut self.conflicts) {
+            if let Some(book) = self.messages.get_mut(&id) {
+                book.in_conflict = true;
+            }
         }
     }
 

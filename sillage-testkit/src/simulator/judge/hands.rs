@@ -15,6 +15,7 @@ impl Judge {
         for message in self.messages.values_mut() {
             message.in_conflict = false;
         }
+        self.conflicts.clear();
     }
 
     /// The steps that are over and did not succeed.

@@ -153,6 +153,8 @@ pub(crate) struct Judge {
     /// Permission requests that nobody was told of yet.
     asked: Vec<Seq>,
     gates: BTreeMap<String, GateBook>,
+    /// Messages that the engine was told to be in conflict since it last decided something.
+    conflicts: Vec<ClientMessageId>,
     found: Option<Violation>,
 }
 
