@@ -18,6 +18,7 @@ pub use protocol::{Done, Kept, KeptAgent, Listed, Order, Trouble};
 use sillage_acp::launcher::Limits;
 use sillage_acp::{AgentCommand, AgentModel, PoolAgent, Sandbox, SandboxEngine};
 use sillage_core::agents::PoolLimits;
+use sillage_core::causes::with_causes;
 use sillage_core::ports::runtime::ModelOffer;
 use sillage_core::run::RunDefinition;
 use sillage_core::settings::{
@@ -78,7 +79,7 @@ pub fn agent_commands(
 pub fn pool_agents(settings: &Settings, variable: impl Fn(&str) -> Option<String>) -> Vec<PoolAgent> {
     let agents = settings.agents.iter().map(|agent| PoolAgent {
         name: agent.name.clone(),
-        command: agent_command(agent, &variable).map_err(|error| in_words(&error)),
+        command: agent_command(agent, &variable).map_err(|error| with_causes(&error)),
     });
     agents.collect()
 }
@@ -123,11 +124,6 @@ pub fn check_sandboxes(
         }
     }
     Ok(())
-}
-
-fn in_words(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
 }
 
 fn agent_command(

@@ -83,6 +83,13 @@ pub enum RelaisError {
     Interrupted,
 }
 
+impl RelaisOptions {
+    /// The port where none is named.
+    pub const USUAL_PORT: u16 = 7433;
+    /// The most sessions at once where nothing else is said.
+    pub const USUAL_SESSIONS: usize = GatewayOptions::USUAL_SESSIONS;
+}
+
 /// Serves until the program gets SIGTERM or SIGINT; `listening` is told where, once others can connect.
 ///
 /// # Errors
@@ -109,16 +116,25 @@ pub async fn serve_relais(
         pool,
     ));
     let keeper = Arc::new(keeper);
-    let gateway = Gateway::open(
-        Arc::clone(&agents) as Arc<dyn AgentRuntime>,
-        GatewayOptions {
-            most_sessions: options.sessions,
-            agents: Arc::clone(&keeper) as Arc<dyn Agents>,
-            ..GatewayOptions::new(options.data.join("sessions"))
-        },
-    )?;
-    // The folder is ours from here on: what another left in it is nobody's.
-    end_leftovers(&options.data)?;
+    let gateway = off_the_executor({
+        let runtime = Arc::clone(&agents) as Arc<dyn AgentRuntime>;
+        let keeper = Arc::clone(&keeper) as Arc<dyn Agents>;
+        let (data, most_sessions) = (options.data.clone(), options.sessions);
+        move || {
+            let gateway = Gateway::open(
+                runtime,
+                GatewayOptions {
+                    most_sessions,
+                    agents: keeper,
+                    ..GatewayOptions::new(data.join("sessions"))
+                },
+            )?;
+            // The folder is ours from here on: what another left in it is nobody's.
+            end_leftovers(&data)?;
+            Ok(gateway)
+        }
+    })
+    .await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))
         .await
         .map_err(|source| RelaisError::Port {
@@ -130,19 +146,18 @@ pub async fn serve_relais(
     gateway.begin();
 
     let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(server.serve(async move {
+    let mut serving = std::pin::pin!(server.serve(async move {
         // Dropped is told as well.
         let _ = ended.await;
     }));
     let outcome = tokio::select! {
         () = told.once() => Ok(()),
         error = gateway.failed() => Err(RelaisError::Journal(error)),
-        _ = &mut serving => Ok(()),
+        () = &mut serving => unreachable!("the server ends only once `end` is dropped, below"),
     };
     drop(end);
     let ending = async {
-        // It was bounded, and a panic of it has been told.
-        let _ = serving.await;
+        serving.await; // it is bounded
         gateway.end().await;
         if let Err(error) = agents.shut_down().await {
             tracing::error!(%error, "an agent could not be ended; the next start tries again");
@@ -153,6 +168,19 @@ pub async fn serve_relais(
         () = ending => outcome,
         () = told.once() => Err(RelaisError::Interrupted),
     }
+}
+
+/// Does what waits for disks, locks and processes where no other task has to wait with it.
+async fn off_the_executor<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RelaisError> + Send + 'static,
+) -> Result<T, RelaisError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(RelaisError::System {
+            what: "open the gateway's folder",
+            source: error.into(),
+        })
+    })
 }
 
 /// The signals that end the program.

@@ -41,8 +41,9 @@ struct Outcome<'a> {
 }
 
 /// Shows the run until it is over; the exit code is the run's. A first interrupt asks it to stop, a second forces it; a
-/// terminal that is closed asks it to stop, however often and in whichever way that shows. Meanwhile others may ask about it, and stop it, by the control socket. `known` is the run as it was before this
-/// process took it up; none: it was just launched.
+/// terminal that is closed asks it to stop, however often and in whichever way that shows. Meanwhile others may ask about
+/// it, and stop it, by the control socket. `known` is the run as it was before this process took it up; none: it was just
+/// launched.
 ///
 /// # Errors
 /// When the engine had to stop before the run's end.

@@ -1,11 +1,11 @@
 //! Why a command did not do what was asked, as it is told to a person or a program.
 
-use std::error::Error;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
 use serde::Serialize;
+pub(crate) use sillage::core::causes::with_causes;
 use sillage::core::fault::Fault;
 use sillage::core::ports::store::StoreError;
 use sillage::project::ProjectError;
@@ -200,16 +200,4 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         Failure::from(&error)
     }
-}
-
-/// An error with what caused it, outermost first.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // Writing to a String cannot fail.
-        let _ = write!(told, ": {error}");
-        cause = error.source();
-    }
-    told
 }

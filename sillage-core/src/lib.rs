@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod agents;
+pub mod causes;
 pub mod changes;
 pub mod document;
 pub mod environment;

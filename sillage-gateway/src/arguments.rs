@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use directories::ProjectDirs;
+use sillage::RelaisOptions;
 
 use crate::failure::Failure;
-
-/// The port where none is named.
-const USUAL_PORT: u16 = 7433;
 
 /// Holds sessions with the agents of the settings file, and serves them over HTTP to programs of this machine.
 ///
@@ -38,10 +36,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The port on 127.0.0.1; 0 takes one that is free
-    #[arg(long, default_value_t = USUAL_PORT)]
+    #[arg(long, default_value_t = RelaisOptions::USUAL_PORT)]
     pub(crate) port: u16,
     /// The most sessions at once
-    #[arg(long, default_value_t = 256, value_name = "NUMBER")]
+    #[arg(long, default_value_t = RelaisOptions::USUAL_SESSIONS, value_name = "NUMBER")]
     pub(crate) sessions: usize,
 }
 

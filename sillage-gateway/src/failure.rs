@@ -1,6 +1,5 @@
 //! What keeps the gateway from being served.
 
-use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,17 +45,6 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The failure with its causes.
-    pub(crate) fn in_words(&self) -> String {
-        let mut words = self.to_string();
-        let mut cause = self.source();
-        while let Some(deeper) = cause {
-            words.push_str(&format!(": {deeper}"));
-            cause = deeper.source();
-        }
-        words
-    }
-
     /// As the README's table of exit codes has it.
     pub(crate) fn exit(&self) -> ExitCode {
         ExitCode::from(match self {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use sillage_acp::{launcher, scripted_agent};
+use sillage_core::causes::with_causes;
 
 use crate::arguments::{Arguments, Itself};
 use crate::failure::Failure;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     };
     told.unwrap_or_else(|failure| {
         // Whoever reads standard error may be gone.
-        let _ = writeln!(std::io::stderr(), "relais: {}", failure.in_words());
+        let _ = writeln!(std::io::stderr(), "relais: {}", with_causes(&failure));
         failure.exit()
     })
 }

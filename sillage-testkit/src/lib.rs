@@ -1,5 +1,6 @@
 //! Scripted runtime, faulty store, model server and conformance suites for the traits of Sillage.
 
+pub mod condition;
 pub mod crashing_store;
 pub mod faulty_store;
 pub mod machine;

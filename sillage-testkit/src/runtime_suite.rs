@@ -104,6 +104,27 @@ pub enum Act {
 }
 
 impl Act {
+    /// All of them as a script of the scripted agent, for stages whose agent is that one. Its model is `fake-1`.
+    pub const SCRIPT: &str = r#"
+options:
+  - { id: m, category: model, values: [other, fake-1] }
+sessions: sessions
+prompts:
+  - { match: please answer, times: always, steps: [
+      say: first, tool: { id: t1, title: look, kind: read }, tool: { id: t1, status: completed },
+      say: { text: the answer, chunks: 2 }, turn_usage: { input: 30, output: 5 } ] }
+  - { match: please be silent, times: always, steps: [silent: until_cancelled] }
+  - { match: please ask me, times: always, steps: [
+      ask: { title: edit asked.txt, kind: edit, paths: [asked.txt], allowed: [say: allowed], rejected: [say: refused] } ] }
+  - { match: please be overloaded, times: always, steps: [
+      error: { code: -32603, message: Internal error, data: { details: "API Error: 529 overloaded_error" } } ] }
+  - { match: please use up the quota, times: always, steps: [
+      error: { code: -32603, message: "usage limit reached, resets 3:20pm (UTC)" } ] }
+  - { match: please want a sign-in, times: always, steps: [error: { code: -32000, message: Authentication required }] }
+  - { match: please call it a bad request, times: always, steps: [error: { code: 400, message: bad request }] }
+  - { match: please die, times: always, steps: [say: hal, stderr: "panic: boom", crash] }
+"#;
+
     /// The words by which the agent knows what to do.
     #[must_use]
     pub fn words(self) -> &'static str {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use sillage_core::causes::with_causes;
 use sillage_core::id::{ClientSessionId, RunId, Seq};
 use sillage_core::ports::store::{Store, Which};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, BufWriter};
@@ -221,7 +222,7 @@ impl From<EngineError> for Cut {
             other @ (EngineError::Corrupt { .. }
             | EngineError::Codec { .. }
             | EngineError::Store(_)
-            | EngineError::Panicked { .. }) => Failed::Other(in_words(&other)),
+            | EngineError::Panicked { .. }) => Failed::Other(with_causes(&other)),
         })
     }
 }
@@ -230,12 +231,6 @@ impl From<sillage_core::ports::store::StoreError> for Cut {
     fn from(error: sillage_core::ports::store::StoreError) -> Self {
         EngineError::from(error).into()
     }
-}
-
-/// An error with its causes.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |words, cause| format!("{words}: {cause}"))
 }
 
 impl Source {

@@ -12,6 +12,7 @@ use sillage::core::ports::store::Which;
 use sillage::core::run::{Event, Recorded, Run, codec};
 use sillage::store::{Options, SledStore};
 use sillage_acp::scripted_agent::record::{self, Event as Deed};
+use sillage_testkit::condition::eventually_blocking;
 
 /// How long a run may take.
 const BOUND: Duration = Duration::from_secs(120);
@@ -138,11 +139,7 @@ impl Theatre {
         gateway.arg("gateway").arg(self.folder.path());
         let gateway = gateway.env("HOME", self.path("home")).spawn();
         self.gateway = Some(gateway.expect("this program"));
-        let since = Instant::now();
-        while !self.path("gateway").exists() {
-            assert!(since.elapsed() < BOUND, "the gateway does not listen");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        eventually_blocking("the gateway listens", BOUND, || self.path("gateway").exists());
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -14,6 +14,7 @@ use sillage::core::task;
 use sillage::store::MemoryStore;
 use sillage_relais::gateway::{Bounds, Server, Token};
 use sillage_relais::{ClientOptions, Gateway, GatewayOptions, RelaisClient};
+use sillage_testkit::condition::eventually;
 use sillage_testkit::scripted_runtime::{Reply, ScriptedRuntime};
 use sillage_testkit::workspace::NoWorkspace;
 use tempfile::TempDir;
@@ -83,13 +84,7 @@ fn definition(files: &TempDir) -> RunDefinition {
 
 /// Waits until the run's log is so.
 async fn until(store: &dyn Store, what: &str, is: impl Fn(&[Recorded]) -> bool) {
-    let wait = async {
-        while !is(&log(store).await) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let came = tokio::time::timeout(BOUND, wait).await.is_ok();
-    assert!(came, "never: {what}: {:#?}", log(store).await);
+    eventually(what, BOUND, async || is(&log(store).await)).await;
 }
 
 fn count(log: &[Recorded], is: impl Fn(&Event) -> bool) -> usize {
@@ -135,12 +130,7 @@ async fn r7_b12_a_gateway_that_goes_and_comes_back_is_waited_for_and_nothing_is_
     let engine = Engine::builder(store.clone(), Arc::new(runtime), Arc::new(NoWorkspace)).build();
     let handle = engine.launch(definition(&files)).await.unwrap();
     until(&*store, "a mission", is_prompted).await;
-    let in_hand = async {
-        while scripted.asked() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(BOUND, in_hand).await.unwrap();
+    eventually("it is asked", BOUND, async || scripted.asked() > 0).await;
     served.end().await;
     until(&*store, "three tries", |log| waits(log) >= 3).await;
     let session = scripted.open_sessions()[0];
@@ -218,12 +208,7 @@ async fn r12_a_session_lost_with_its_gateway_begins_anew() {
         let runtime = client(address, patience);
         let engine = Engine::builder(store.clone(), Arc::new(runtime), Arc::new(NoWorkspace)).build();
         let handle = engine.launch(definition(&files)).await.unwrap();
-        let in_hand = async {
-            while scripted.asked() == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(BOUND, in_hand).await.unwrap();
+        eventually("it is asked", BOUND, async || scripted.asked() > 0).await;
         served.end().await;
         scripted.lose_all("the machine was started again");
         if !at_once {

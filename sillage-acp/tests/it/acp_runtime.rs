@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -15,7 +14,8 @@ use sillage_core::ports::AgentRuntime;
 use sillage_core::ports::runtime::{
     Answer, MessageRequest, PermissionPolicy, RuntimeError, SessionEvent, SessionEventKind, SessionRequest,
 };
-use sillage_testkit::runtime_suite::Stage;
+use sillage_testkit::condition;
+use sillage_testkit::runtime_suite::{Act, Stage};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -32,27 +32,6 @@ mod permission;
 mod processes;
 #[cfg(target_os = "linux")]
 mod stopping;
-
-/// What the agent does for the acts of the conformance suite.
-const SUITE: &str = r#"
-options:
-  - { id: m, category: model, values: [other, fake-1] }
-sessions: sessions
-prompts:
-  - { match: please answer, times: always, steps: [
-      say: first, tool: { id: t1, title: look, kind: read }, tool: { id: t1, status: completed },
-      say: { text: the answer, chunks: 2 }, turn_usage: { input: 30, output: 5 } ] }
-  - { match: please be silent, times: always, steps: [silent: until_cancelled] }
-  - { match: please ask me, times: always, steps: [
-      ask: { title: edit asked.txt, kind: edit, paths: [asked.txt], allowed: [say: allowed], rejected: [say: refused] } ] }
-  - { match: please be overloaded, times: always, steps: [
-      error: { code: -32603, message: Internal error, data: { details: "API Error: 529 overloaded_error" } } ] }
-  - { match: please use up the quota, times: always, steps: [
-      error: { code: -32603, message: "usage limit reached, resets 3:20pm (UTC)" } ] }
-  - { match: please want a sign-in, times: always, steps: [error: { code: -32000, message: Authentication required }] }
-  - { match: please call it a bad request, times: always, steps: [error: { code: 400, message: bad request }] }
-  - { match: please die, times: always, steps: [say: hal, stderr: "panic: boom", crash] }
-"#;
 
 /// A folder with a script, and what the agents that played it recorded.
 struct Theatre {
@@ -276,7 +255,7 @@ struct AcpStage {
 impl AcpStage {
     fn new() -> Self {
         Self {
-            theatre: Theatre::new(SUITE),
+            theatre: Theatre::new(Act::SCRIPT),
         }
     }
 }
@@ -320,17 +299,9 @@ mod suite {
     sillage_testkit::runtime_suite!(AcpStage::new());
 }
 
-/// Waits for `condition`, which nothing tells of.
-async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let wait = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(
-        tokio::time::timeout(crate::peer::LIMIT, wait).await.is_ok(),
-        "never: {what}"
-    );
+/// Waits for something that nothing tells of.
+async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    condition::eventually(what, crate::peer::LIMIT, async || holds()).await;
 }
 
 /// A file that an agent wrote.

@@ -18,13 +18,13 @@ use crate::output::{Output, Tone};
 #[derive(Debug, Args)]
 pub(crate) struct Relais {
     /// The port on 127.0.0.1; 0 takes one that is free.
-    #[arg(long, default_value_t = 7433)]
+    #[arg(long, default_value_t = RelaisOptions::USUAL_PORT)]
     port: u16,
     /// The file of the token, which is made where it is missing [default: relais/token in the folder for settings].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
     /// The most sessions at once.
-    #[arg(long, default_value_t = 256, value_name = "NUMBER")]
+    #[arg(long, default_value_t = RelaisOptions::USUAL_SESSIONS, value_name = "NUMBER")]
     sessions: usize,
 }
 

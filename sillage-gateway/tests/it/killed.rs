@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use sillage_core::ports::AgentRuntime;
 use sillage_core::ports::runtime::{PermissionPolicy, RuntimeError, SessionEvent, SessionEventKind};
+use sillage_testkit::condition;
 use uuid::Uuid;
 
 use crate::program::{BOUND, Program, ask, command};
@@ -43,13 +43,8 @@ fn replayed(program: &Program, body: &Value, times: usize) -> (usize, usize) {
     (count(201), count(200))
 }
 
-async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let wait = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(tokio::time::timeout(BOUND, wait).await.is_ok(), "never: {what}");
+async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    condition::eventually(what, BOUND, async || holds()).await;
 }
 
 /// One session and one agent process, before and after the gateway was killed.

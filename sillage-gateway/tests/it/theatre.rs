@@ -8,29 +8,9 @@ use sillage_acp::{AcpRuntime, AgentCommand, AgentModel, Options};
 use sillage_core::folders::Folders;
 use sillage_core::id::{ClientMessageId, ClientSessionId};
 use sillage_core::ports::runtime::{MessageRequest, PermissionPolicy, SessionRequest};
+use sillage_testkit::runtime_suite::Act;
 use tempfile::TempDir;
 use uuid::Uuid;
-
-/// What the agent does for the acts of the conformance suite.
-pub(crate) const SUITE: &str = r#"
-options:
-  - { id: m, category: model, values: [other, fake-1] }
-sessions: sessions
-prompts:
-  - { match: please answer, times: always, steps: [
-      say: first, tool: { id: t1, title: look, kind: read }, tool: { id: t1, status: completed },
-      say: { text: the answer, chunks: 2 }, turn_usage: { input: 30, output: 5 } ] }
-  - { match: please be silent, times: always, steps: [silent: until_cancelled] }
-  - { match: please ask me, times: always, steps: [
-      ask: { title: edit asked.txt, kind: edit, paths: [asked.txt], allowed: [say: allowed], rejected: [say: refused] } ] }
-  - { match: please be overloaded, times: always, steps: [
-      error: { code: -32603, message: Internal error, data: { details: "API Error: 529 overloaded_error" } } ] }
-  - { match: please use up the quota, times: always, steps: [
-      error: { code: -32603, message: "usage limit reached, resets 3:20pm (UTC)" } ] }
-  - { match: please want a sign-in, times: always, steps: [error: { code: -32000, message: Authentication required }] }
-  - { match: please call it a bad request, times: always, steps: [error: { code: 400, message: bad request }] }
-  - { match: please die, times: always, steps: [say: hal, stderr: "panic: boom", crash] }
-"#;
 
 pub(crate) struct Theatre {
     pub(crate) folder: TempDir,
@@ -39,7 +19,7 @@ pub(crate) struct Theatre {
 impl Theatre {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("script.yaml"), SUITE).expect("a script");
+        std::fs::write(folder.path().join("script.yaml"), Act::SCRIPT).expect("a script");
         let theatre = Self { folder };
         let [script, record] = ["script.yaml", "record"].map(|name| theatre.place(name));
         let program = env!("CARGO_BIN_EXE_relais");

@@ -9,6 +9,7 @@ pub(super) use reqwest::{Method, Response};
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sillage_core::causes::with_causes;
 use sillage_core::ports::runtime::RuntimeError;
 
 use crate::translate::error_of;
@@ -213,13 +214,10 @@ fn temporary(words: String, retry_after: Option<u64>) -> Wrong {
 
 /// With the words of the causes: the first alone tells but the address.
 fn unreached(error: &reqwest::Error) -> Wrong {
-    let mut words = format!("the gateway cannot be reached: {error}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        words.push_str(&format!(": {deeper}"));
-        cause = deeper.source();
-    }
-    temporary(words, None)
+    temporary(
+        format!("the gateway cannot be reached: {}", with_causes(error)),
+        None,
+    )
 }
 
 /// Reads an answer, up to a bound.

@@ -137,6 +137,19 @@ fn class(error: &RuntimeError) -> &'static str {
     }
 }
 
+/// All that a stream tells until it ends.
+async fn collected(stream: BoxStream<'static, SessionEvent>) -> Vec<SessionEvent> {
+    tokio::time::timeout(Duration::from_secs(60), stream.collect())
+        .await
+        .unwrap()
+}
+
+/// Why a session's events cannot be had.
+async fn no_events(client: &RelaisClient, asked: &SessionRequest) -> RuntimeError {
+    let again = client.events(asked.client_session_id, 0).await;
+    again.err().expect("no events")
+}
+
 /// B6, B10, B11: whatever is answered, or not, is one readable error of its class, within bounds, after one request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b10_b11_a_broken_gateway_is_one_readable_error() {
@@ -389,9 +402,7 @@ async fn d15_a_stream_is_taken_up_without_gap_or_repeat() {
     let client = client(&gateway);
     client.open(&asked).await.unwrap();
     let stream = client.events(asked.client_session_id, 0).await.unwrap();
-    let told: Vec<SessionEvent> = tokio::time::timeout(Duration::from_secs(60), stream.collect())
-        .await
-        .unwrap();
+    let told = collected(stream).await;
     let numbers: Vec<u64> = told.iter().map(|event| event.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
     assert!(matches!(&told[3].kind, SessionEventKind::Note { text } if text.contains("\"new\"")));
@@ -417,17 +428,10 @@ async fn b5_a_session_that_the_gateway_forgot_is_lost() {
     let client = client(&gateway);
     client.open(&asked).await.unwrap();
     let stream = client.events(asked.client_session_id, 0).await.unwrap();
-    let told: Vec<SessionEvent> = tokio::time::timeout(Duration::from_secs(60), stream.collect())
-        .await
-        .unwrap();
+    let told = collected(stream).await;
     // It did not fail by itself: the stream ends, and whoever asks for its events again is told.
     assert_eq!(told, []);
-    let again = client
-        .events(asked.client_session_id, 0)
-        .await
-        .err()
-        .expect("events");
-    assert_eq!(class(&again), "lost");
+    assert_eq!(class(&no_events(&client, &asked).await), "lost");
     let found = client.find(&asked, None, None).await.expect_err("find");
     assert_eq!(class(&found), "lost");
 }
@@ -450,14 +454,7 @@ async fn r7_a_stream_of_a_gateway_that_is_gone_ends() {
     client.open(&asked).await.unwrap();
     let stream = client.events(asked.client_session_id, 0).await.unwrap();
     drop(gateway);
-    let told: Vec<SessionEvent> = tokio::time::timeout(Duration::from_secs(60), stream.collect())
-        .await
-        .unwrap();
+    let told = collected(stream).await;
     assert_eq!(told, []);
-    let again = client
-        .events(asked.client_session_id, 0)
-        .await
-        .err()
-        .expect("events");
-    assert_eq!(class(&again), "temporary");
+    assert_eq!(class(&no_events(&client, &asked).await), "temporary");
 }

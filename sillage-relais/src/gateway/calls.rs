@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sillage_core::id::{ClientMessageId, ClientSessionId};
-use sillage_core::ports::runtime::MessageRequest;
+use sillage_core::id::ClientSessionId;
 use uuid::Uuid;
 
 use super::Inner;
 use super::attach::settled;
-use super::book::{Closing, Creation, Refusal, Taking};
+use super::book::{Closing, Creation, Refusal, Taking, for_runtime};
 use super::failure::Failure;
 use super::live::{Attachment, Live};
 use crate::wire::{CreateSession, LONGEST_TTL_SECONDS, ProblemKind, SendMessage, Session, SessionState};
@@ -106,10 +105,7 @@ impl Inner {
         if taking.await?? == Done::Before {
             return Ok(Done::Before);
         }
-        let passed = MessageRequest {
-            client_message_id: ClientMessageId(message.client_message_id),
-            text: message.text(),
-        };
+        let passed = for_runtime(message);
         if let Err(error) = self.runtime.send(ClientSessionId(id), &passed).await {
             let message = message.client_message_id;
             self.commit(id, |book, now| ((), book.not_taken(id, message, now)))

@@ -56,12 +56,16 @@ pub struct GatewayOptions {
 }
 
 impl GatewayOptions {
-    /// Usual options, with the log in this folder: 256 sessions, no agents outside of them, the system's clock.
+    /// The most sessions that are not over, where nothing else is said.
+    pub const USUAL_SESSIONS: usize = 256;
+
+    /// Usual options, with the log in this folder: [`Self::USUAL_SESSIONS`], no agents outside of them, the system's
+    /// clock.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            most_sessions: 256,
+            most_sessions: Self::USUAL_SESSIONS,
             agents: Arc::new(NoAgents),
             clock: system_clock,
         }
@@ -99,6 +103,9 @@ struct State {
 
 impl Gateway {
     /// Opens the log. A session that it keeps is looked for when it is first asked for, or from [`Gateway::begin`] on.
+    ///
+    /// It blocks while it reads the log, and for a second or more while another gateway that is just ending lets go of
+    /// the folder: where other tasks are to go on meanwhile, call it off the executor's threads.
     ///
     /// # Errors
     /// [`JournalError`] when the folder is held, damaged or cannot be used.

@@ -3,6 +3,10 @@
 //! Within a version fields are only added. A reader ignores fields of an answer that it does not know; a request with
 //! an unknown field is refused, because it could not be compared with its replay. Instants are RFC 3339 in UTC,
 //! durations whole seconds, identifiers UUIDs. Errors are [`Problem`] documents (RFC 9457).
+//!
+//! Many of these types look like those of [`sillage_core::ports::runtime`], and are of their own on purpose: what a trait
+//! of this workspace may change from one day to the next, a client of another make goes on reading. `translate` stands
+//! between them.
 
 mod event;
 mod message;

@@ -11,6 +11,7 @@ use sillage_core::ports::runtime::{MessageRequest, PermissionPolicy, SessionRequ
 use sillage_core::time::Timestamp;
 use sillage_relais::gateway::{Bounds, Server, Token};
 use sillage_relais::{ClientOptions, Gateway, GatewayOptions, RelaisClient};
+use sillage_testkit::condition;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -115,14 +116,9 @@ pub(crate) fn message(text: &str) -> MessageRequest {
     }
 }
 
-/// Waits for `condition`, which nothing tells of.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
-    let wait = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(BOUND, wait).await.is_ok(), "never: {what}");
+/// Waits for something that nothing tells of.
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+    condition::eventually(what, BOUND, holds).await;
 }
 
 /// A date of tests.

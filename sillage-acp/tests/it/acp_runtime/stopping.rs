@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sillage_acp::leftovers::{self, LeftoverState};
+use sillage_testkit::condition;
 use tempfile::TempDir;
 
 use super::runs;
@@ -142,12 +142,8 @@ impl Drop for Engine {
 }
 
 #[track_caller]
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < BOUND, "it never came: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+fn until(what: &str, holds: impl Fn() -> bool) {
+    condition::eventually_blocking(what, BOUND, holds);
 }
 
 fn signal(pid: u32, signal: Signal) {

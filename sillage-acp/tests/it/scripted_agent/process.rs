@@ -2,24 +2,19 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use sillage_acp::scripted_agent::record::{Entry, Event};
+use sillage_testkit::condition;
 use tempfile::tempdir;
 
 use super::script;
-use crate::peer::{Peer, said, within};
+use crate::peer::{LIMIT, Peer, said};
 use crate::schema::{Side, faults, frames};
 
-async fn until(condition: impl Fn() -> bool) {
-    within(async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+async fn until(holds: impl Fn() -> bool) {
+    condition::eventually("it holds", LIMIT, async || holds()).await;
 }
 
 fn terminate(pid: u32) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use sillage::core::ports::store::Which;
 use sillage::core::run::{Event, Failure, Recorded, Run, Step, StepEnd, codec};
 use sillage::store::{Options, SledStore};
 use sillage_acp::scripted_agent::record::{self, Entry, Event as Deed};
+use sillage_testkit::condition;
 
 use crate::{Ended, Sandbox, ended};
 
@@ -26,12 +27,8 @@ const SCRIPT: &str = "sessions: sessions\nuses: uses\noptions:\n  - { id: model,
 
 /// Waits until `condition` holds.
 #[track_caller]
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < BOUND, "it never came: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub(crate) fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    condition::eventually_blocking(what, BOUND, holds);
 }
 
 /// The folder of a scenario. The project is in `work`, the program's data in `data`.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use sillage_core::id::ClientMessageId;
 use sillage_core::ports::runtime::{
-    FoundSession, MessageFate, MessageRequest, OpenedSession, RuntimeError, SessionEvent, SessionEventKind,
-    Usage,
+    FoundSession, MessageFate, MessageRequest, OpenedSession, PermissionRequest, RuntimeError, SessionEvent,
+    SessionEventKind, Usage,
 };
 use sillage_core::time::Timestamp;
 use uuid::Uuid;
@@ -36,7 +37,7 @@ pub(crate) struct Head {
     /// The message that is being answered.
     pub(crate) current: Option<Uuid>,
     pub(crate) last_message: Option<LastMessage>,
-    pub(crate) permissions: Vec<sillage_core::ports::runtime::PermissionRequest>,
+    pub(crate) permissions: Vec<PermissionRequest>,
 }
 
 /// A message that was taken: what its replays are compared with, and what it says.
@@ -93,7 +94,7 @@ impl Entry {
         for (id, message) in kept.messages {
             if entry.head.current == Some(id) {
                 entry.in_hand = Some(MessageRequest {
-                    client_message_id: sillage_core::id::ClientMessageId(id),
+                    client_message_id: ClientMessageId(id),
                     text: message.text,
                 });
             }

@@ -348,7 +348,7 @@ pub(crate) enum Closing {
 }
 
 /// The message as a runtime takes it.
-fn for_runtime(message: &SendMessage) -> MessageRequest {
+pub(crate) fn for_runtime(message: &SendMessage) -> MessageRequest {
     MessageRequest {
         client_message_id: ClientMessageId(message.client_message_id),
         text: message.text(),

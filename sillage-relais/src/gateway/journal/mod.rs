@@ -121,7 +121,8 @@ impl Future for Ticket {
 }
 
 impl Journal {
-    /// Opens the log in a folder, which is made where it is missing, and reads what it keeps.
+    /// Opens the log in a folder, which is made where it is missing, and reads what it keeps. Blocks: it reads the disk,
+    /// and waits for a moment for a gateway that is just ending.
     pub(crate) fn open(folder: &Path) -> Result<(Journal, Loaded), JournalError> {
         let lock = locked(folder)?;
         let disk = Arc::new(Disk::open(folder)?);

@@ -36,7 +36,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Opens sled in the folder, which this process must have locked.
+    /// Opens sled in the folder, which this process must have locked. Waits for the lock of sled's own: see
+    /// [`super::Journal::open`].
     pub(super) fn open(folder: &Path) -> Result<Disk, JournalError> {
         let place = folder.join("sled");
         let config = sled::Config::new()
@@ -55,7 +56,7 @@ impl Disk {
                     tries += 1;
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                Ok(Err(error)) => return Err(damaged(folder, &error.to_string())),
+                Ok(Err(error)) => return Err(unreadable(folder, &error)),
                 Err(_) => return Err(damaged(folder, "sled panicked")),
             }
         };
@@ -106,7 +107,7 @@ impl Disk {
     ) -> Result<(), JournalError> {
         let mut scan = || -> Result<(), JournalError> {
             for found in self.db.range(from..) {
-                let (key, value) = found.map_err(|error| damaged(&self.folder, &error.to_string()))?;
+                let (key, value) = found.map_err(|error| unreadable(&self.folder, &error))?;
                 if !key.starts_with(prefix) || !take(&key, &value)? {
                     break;
                 }
@@ -165,6 +166,26 @@ fn settle(folder: &Path, place: &Path) -> io::Result<File> {
         File::open(name)?.sync_all()?;
     }
     Ok(file)
+}
+
+/// What an error of reading means: only what sled read and does not believe is damage. A log that the system does not
+/// give now is not to be moved away.
+fn unreadable(folder: &Path, error: &sled::Error) -> JournalError {
+    match error {
+        sled::Error::Io(cause)
+            if !matches!(
+                cause.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            ) =>
+        {
+            super::unusable(folder, cause)
+        }
+        sled::Error::Io(_)
+        | sled::Error::Corruption { .. }
+        | sled::Error::ReportableBug(_)
+        | sled::Error::CollectionNotFound(_)
+        | sled::Error::Unsupported(_) => damaged(folder, &error.to_string()),
+    }
 }
 
 fn damaged(folder: &Path, what: &str) -> JournalError {

@@ -203,3 +203,12 @@ proptest! {
         prop_assert_eq!(journal.events(id(1), 0, 9).unwrap(), [event]);
     }
 }
+
+/// A log that the system does not give now is not called damaged, for that would have it moved away.
+#[test]
+fn a_log_that_cannot_be_opened_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("sled/db")).unwrap();
+    let told = Journal::open(folder.path()).map(|_| ()).unwrap_err();
+    assert!(matches!(told, JournalError::Folder { .. }), "{told}");
+}

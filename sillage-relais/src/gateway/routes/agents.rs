@@ -11,9 +11,6 @@ use crate::wire::{AgentList, AgentLog, Problem};
 /// The agents, in the order of the settings.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", responses(
     (status = 200, description = "The agents.", body = AgentList),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(State(desk): State<Desk>) -> Json<AgentList> {
     let agents = desk.inner.agents.list().await;
@@ -24,9 +21,6 @@ pub(super) async fn list(State(desk): State<Desk>) -> Json<AgentList> {
 #[utoipa::path(post, path = "/api/agents/{name}/start", tag = "agents",
     params(("name" = String, Path, description = "The agent.")), responses(
     (status = 204, description = "It is ready."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such agent.", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It cannot be started now.", body = Problem, content_type = "application/problem+json"),
     (status = 422, description = "It did not start.", body = Problem, content_type = "application/problem+json"),
@@ -40,9 +34,6 @@ pub(super) async fn start(State(desk): State<Desk>, In(name): In<String>) -> Res
 #[utoipa::path(post, path = "/api/agents/{name}/stop", tag = "agents",
     params(("name" = String, Path, description = "The agent.")), responses(
     (status = 204, description = "It is stopped."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such agent.", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It cannot be stopped now.", body = Problem, content_type = "application/problem+json"),
     (status = 422, description = "It could not be ended.", body = Problem, content_type = "application/problem+json"),
@@ -56,9 +47,6 @@ pub(super) async fn stop(State(desk): State<Desk>, In(name): In<String>) -> Resu
 #[utoipa::path(post, path = "/api/agents/{name}/restart", tag = "agents",
     params(("name" = String, Path, description = "The agent.")), responses(
     (status = 204, description = "It is ready."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such agent.", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "It cannot be started now.", body = Problem, content_type = "application/problem+json"),
     (status = 422, description = "It did not start.", body = Problem, content_type = "application/problem+json"),
@@ -72,9 +60,6 @@ pub(super) async fn restart(State(desk): State<Desk>, In(name): In<String>) -> R
 #[utoipa::path(get, path = "/api/agents/{name}/logs", tag = "agents",
     params(("name" = String, Path, description = "The agent.")), responses(
     (status = 200, description = "The lines.", body = AgentLog),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such agent.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn logs(State(desk): State<Desk>, In(name): In<String>) -> Result<Json<AgentLog>, Refused> {

@@ -2,9 +2,10 @@
 
 use axum::Json;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{OpenApi, SecurityRequirement};
-use utoipa::{Modify, OpenApi as _};
+use utoipa::openapi::{Content, OpenApi, Ref, ResponseBuilder, SecurityRequirement};
+use utoipa::{Modify, OpenApi as _, ToSchema as _};
 
+use super::PROBLEM_JSON;
 use crate::wire::{self, Problem};
 
 const TOKEN: &str = "token";
@@ -35,8 +36,8 @@ const TOKEN: &str = "token";
         super::agents::logs,
         document,
     ),
-    components(schemas(wire::Event)),
-    modifiers(&WithToken),
+    components(schemas(wire::Event, Problem)),
+    modifiers(&WithToken, &Guarded),
 )]
 struct Document;
 
@@ -54,6 +55,32 @@ impl Modify for WithToken {
     }
 }
 
+/// What is refused before a route is looked for: the guard stands before all of them, so that it is told here once. A
+/// route that has more to say of a status says it itself.
+struct Guarded;
+
+impl Modify for Guarded {
+    fn modify(&self, document: &mut OpenApi) {
+        let told = [
+            ("400", "The request is malformed."),
+            ("401", "The token is missing or wrong."),
+            ("403", "`Host` or `Origin` is foreign."),
+        ];
+        let problem = Ref::from_schema_name(Problem::name());
+        let paths = document.paths.paths.values_mut();
+        let operations = paths.flat_map(|path| [&mut path.get, &mut path.post, &mut path.delete]);
+        for operation in operations.flatten() {
+            for (status, description) in told {
+                let content = Content::new(Some(problem.clone()));
+                let refusal = ResponseBuilder::new().description(description);
+                let refusal = refusal.content(PROBLEM_JSON, content);
+                let known = operation.responses.responses.entry(status.to_owned());
+                known.or_insert_with(|| refusal.into());
+            }
+        }
+    }
+}
+
 /// The protocol, version [`wire::PROTOCOL`], as an OpenAPI document.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
@@ -64,9 +91,6 @@ pub fn openapi() -> serde_json::Value {
 /// This document.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "gateway", responses(
     (status = 200, description = "The document.", body = serde_json::Value),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn document() -> Json<serde_json::Value> {
     Json(openapi())

@@ -44,8 +44,6 @@ pub(super) struct From {
     (status = 200, description = "The events.", body = Event, content_type = "text/event-stream"),
     (status = 204, description = "The session is over, and nothing follows that number."),
     (status = 400, description = "The number is none, or higher than any that was told.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such session.", body = Problem, content_type = "application/problem+json"),
     (status = 429, description = "A quota is used up.", body = Problem, content_type = "application/problem+json"),
     (status = 502, description = "Someone must sign in.", body = Problem, content_type = "application/problem+json"),
@@ -75,7 +73,7 @@ pub(super) async fn events(
         inner: Arc::clone(&desk.inner),
         id,
         published: live.published.subscribe(),
-        in_use: live.use_it(),
+        _in_use: live.use_it(),
         live,
         ending,
         keep_alive: desk.bounds.keep_alive,
@@ -114,7 +112,7 @@ struct Reader {
     inner: Arc<Inner>,
     id: Uuid,
     live: Arc<Live>,
-    in_use: InUse,
+    _in_use: InUse,
     published: watch::Receiver<u64>,
     ending: watch::Receiver<bool>,
     keep_alive: Duration,
@@ -197,6 +195,5 @@ impl Drop for Reader {
     fn drop(&mut self) {
         // From now on it counts as unused.
         self.inner.state().book.touch(self.id, self.inner.now());
-        let _ = &self.in_use;
     }
 }

@@ -9,11 +9,11 @@ mod status;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router};
 
 pub use document::openapi;
 
@@ -22,7 +22,8 @@ use super::server::Bounds;
 use super::{Inner, agents::AgentsError};
 use crate::wire::{Problem, ProblemKind};
 
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// What a problem document says that it is (RFC 9457).
+const PROBLEM_JSON: &str = "application/problem+json";
 
 /// What handlers share.
 #[derive(Clone)]
@@ -58,19 +59,9 @@ fn table() -> Vec<(&'static str, MethodRouter<Desk>)> {
 /// The routes of a gateway.
 pub(super) fn router(inner: Arc<Inner>, bounds: Bounds) -> Router {
     let routes = table().into_iter().fold(Router::new(), |router, (path, does)| {
-        router.route(path, does.method_not_allowed_or(no_such_method))
+        router.route(path, does.fallback(no_such_method))
     });
     routes.fallback(no_such_path).with_state(Desk { inner, bounds })
-}
-
-trait MethodNotAllowed<S> {
-    fn method_not_allowed_or(self, handler: fn(Method, Uri) -> std::future::Ready<Refused>) -> Self;
-}
-
-impl<S: Clone + Send + Sync + 'static> MethodNotAllowed<S> for MethodRouter<S> {
-    fn method_not_allowed_or(self, handler: fn(Method, Uri) -> std::future::Ready<Refused>) -> Self {
-        self.fallback(handler)
-    }
 }
 
 async fn no_such_path(uri: Uri) -> Refused {
@@ -81,12 +72,12 @@ async fn no_such_path(uri: Uri) -> Refused {
     Refused::new(ProblemKind::NotFound, words)
 }
 
-fn no_such_method(method: Method, uri: Uri) -> std::future::Ready<Refused> {
+async fn no_such_method(method: Method, uri: Uri) -> Refused {
     let words = format!(
         "{} takes no {method}: /api/openapi.json tells what it takes",
         uri.path()
     );
-    std::future::ready(Refused::new(ProblemKind::MethodNotAllowed, words))
+    Refused::new(ProblemKind::MethodNotAllowed, words)
 }
 
 /// A call that is answered with a problem.
@@ -124,9 +115,9 @@ impl IntoResponse for Refused {
 /// The answer with a problem document (RFC 9457).
 pub(super) fn refused(problem: &Problem) -> Response<Body> {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = (status, json(problem)).into_response();
+    let mut answer = (status, Json(problem)).into_response();
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
     if let Some(seconds) = problem.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -144,9 +135,4 @@ pub(super) fn refused(problem: &Problem) -> Response<Body> {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     answer
-}
-
-/// Our types are plain data, which is always JSON.
-fn json<T: serde::Serialize>(value: &T) -> axum::Json<&T> {
-    axum::Json(value)
 }

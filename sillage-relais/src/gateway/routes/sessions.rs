@@ -29,9 +29,6 @@ pub(super) struct Wanted {
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = CreateSession, responses(
     (status = 201, description = "It was opened.", body = Session),
     (status = 200, description = "It was opened before, and this is how it is now.", body = Session),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 408, description = "The body is too slow.", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "The identifier came before with another request: `fields` says in what.", body = Problem, content_type = "application/problem+json"),
     (status = 410, description = "It is gone.", body = Problem, content_type = "application/problem+json"),
@@ -59,8 +56,6 @@ pub(super) async fn create(
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Wanted), responses(
     (status = 200, description = "The sessions.", body = SessionList),
     (status = 400, description = "The query is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "Nothing can be made durable.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(
@@ -87,9 +82,6 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
     params(("id" = Uuid, Path, description = "The session.")), responses(
     (status = 200, description = "The session.", body = Session),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such session.", body = Problem, content_type = "application/problem+json"),
     (status = 429, description = "A quota is used up.", body = Problem, content_type = "application/problem+json"),
     (status = 502, description = "Someone must sign in.", body = Problem, content_type = "application/problem+json"),
@@ -106,9 +98,6 @@ pub(super) async fn show(State(desk): State<Desk>, Named(id): Named) -> Result<J
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions",
     params(("id" = Uuid, Path, description = "The session.")), responses(
     (status = 204, description = "It is closed."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "It is no identifier.", body = Problem, content_type = "application/problem+json"),
     (status = 500, description = "A process could not be ended.", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "It may work later.", body = Problem, content_type = "application/problem+json"),
@@ -124,9 +113,6 @@ pub(super) async fn delete(State(desk): State<Desk>, Named(id): Named) -> Result
     params(("id" = Uuid, Path, description = "The session.")), request_body = SendMessage, responses(
     (status = 202, description = "It was taken.", body = MessageAccepted),
     (status = 200, description = "It was taken before.", body = MessageAccepted),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such session.", body = Problem, content_type = "application/problem+json"),
     (status = 408, description = "The body is too slow.", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "`conflict`: the identifier came before with another content. `busy`: another message is being answered.", body = Problem, content_type = "application/problem+json"),
@@ -157,9 +143,6 @@ pub(super) async fn send(
 #[utoipa::path(post, path = "/api/sessions/{id}/cancel", tag = "sessions",
     params(("id" = Uuid, Path, description = "The session.")), responses(
     (status = 204, description = "It was asked."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such session.", body = Problem, content_type = "application/problem+json"),
     (status = 410, description = "The session is over.", body = Problem, content_type = "application/problem+json"),
     (status = 422, description = "It is refused for good.", body = Problem, content_type = "application/problem+json"),
@@ -177,9 +160,6 @@ pub(super) async fn cancel(State(desk): State<Desk>, Named(id): Named) -> Result
     params(("id" = Uuid, Path, description = "The session."), ("permission_id" = String, Path, description = "The request.")),
     request_body = PermissionAnswer, responses(
     (status = 204, description = "It was answered."),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "There is no such session.", body = Problem, content_type = "application/problem+json"),
     (status = 408, description = "The body is too slow.", body = Problem, content_type = "application/problem+json"),
     (status = 410, description = "The session is over.", body = Problem, content_type = "application/problem+json"),

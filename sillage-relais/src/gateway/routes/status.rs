@@ -14,9 +14,6 @@ use crate::wire::{Account, AccountState, Model, ModelList, PROTOCOL, Problem, St
 /// What the gateway is and can do.
 #[utoipa::path(get, path = "/api/status", tag = "gateway", responses(
     (status = 200, description = "The status.", body = Status),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn status(State(desk): State<Desk>) -> Json<Status> {
     let sessions = desk.inner.state().book.counts();
@@ -45,9 +42,6 @@ pub(super) async fn status(State(desk): State<Desk>) -> Json<Status> {
 /// Models and efforts on offer, by agent.
 #[utoipa::path(get, path = "/api/models", tag = "gateway", responses(
     (status = 200, description = "The models.", body = ModelList),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "It may work later.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn models(State(desk): State<Desk>) -> Result<Json<ModelList>, Refused> {
@@ -68,9 +62,6 @@ pub(super) async fn models(State(desk): State<Desk>) -> Result<Json<ModelList>, 
 #[utoipa::path(get, path = "/api/accounts/{account}", tag = "gateway",
     params(("account" = String, Path, description = "The account, as `GET /api/models` names it.")), responses(
     (status = 200, description = "The account.", body = Account),
-    (status = 400, description = "The request is malformed.", body = Problem, content_type = "application/problem+json"),
-    (status = 401, description = "The token is missing or wrong.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "`Host` or `Origin` is foreign.", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "The path is none.", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "It may work later.", body = Problem, content_type = "application/problem+json"),
 ))]
