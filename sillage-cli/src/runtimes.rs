@@ -1,7 +1,7 @@
 //! Who holds a run's sessions: this program itself, or a gateway. A run stays with who held it at its launch.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use sillage::core::ports::runtime::{ModelOffer, RuntimeError};
 use sillage::core::run::{RunDefinition, RunGateway};
 use sillage::core::settings::{RelaisAddress, Settings, expand_home};
 use sillage_relais::wire::{Status, capability};
-use sillage_relais::{ClientOptions, RelaisClient};
+use sillage_relais::{ClientOptions, Gateways, RelaisClient};
 
 use crate::adapters::{self, Adapters};
 use crate::arguments::Global;
@@ -32,13 +32,17 @@ const NEEDED: [(&str, &str); 2] = [
     ),
 ];
 
+/// How many sessions may be at work at a gateway whose settings do not say, where several share a run's. It is what a
+/// gateway holds at most by itself.
+const USUAL_CAPACITY: NonZeroU32 = NonZeroU32::new(256).unwrap();
+
 /// The most bytes of a token file that are read.
 const LONGEST_TOKEN: u64 = 4096;
 
 /// Where a new run's sessions are held.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Where {
-    /// Have the gateway at this address hold the sessions, so that they outlive this program [default: as in the
+    /// Have the gateway at this address hold the sessions, so that they outlive this program [default: those of the
     /// settings, else none].
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     relais: Option<String>,
@@ -58,19 +62,23 @@ pub(crate) struct TokenFile {
     token_file: Option<PathBuf>,
 }
 
-/// A gateway that was chosen for a new run.
+/// A gateway that is to hold sessions of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) gateway: RunGateway,
-    /// Sessions that it may be given at once.
+struct Named {
+    gateway: RunGateway,
+    /// Sessions that may be at work there at once; none: the settings do not say.
     capacity: Option<NonZeroU32>,
 }
+
+/// The gateways that were chosen for a new run: one at least.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen(Vec<Named>);
 
 impl Where {
     /// What was said here; else as in the earlier run, where there is one; else as the settings say.
     ///
     /// # Errors
-    /// When what is named is no gateway's address, or the settings name several.
+    /// When what is named is no gateway's address, or one token's file is named for several.
     pub(crate) fn choose(
         &self,
         earlier: Option<&RunDefinition>,
@@ -79,37 +87,67 @@ impl Where {
         if self.direct {
             return Ok(None);
         }
-        let url = match (&self.relais, earlier) {
-            (Some(url), _) => Some(url.as_str()),
-            (None, Some(earlier)) => one_of(earlier)?.map(|gateway| gateway.url.as_str()),
-            (None, None) => of_settings(settings)?,
+        let urls: Vec<&str> = match (&self.relais, earlier) {
+            (Some(url), _) => vec![url],
+            (None, Some(earlier)) => earlier.gateways.iter().map(|one| one.url.as_str()).collect(),
+            (None, None) => settings.relais.iter().map(|one| one.url.as_str()).collect(),
         };
-        let Some(url) = url else {
-            return self
-                .token
-                .refuse("no gateway is named: name one by --relais")
-                .map(|()| None);
-        };
-        let url = address(url)?;
-        let named = in_settings(&url, settings);
-        let before = earlier.and_then(|earlier| earlier.gateways.iter().find(|gateway| gateway.url == url));
-        let token_file = self.token.find(named, before)?;
-        Ok(Some(Chosen {
-            gateway: RunGateway { url, token_file },
-            capacity: named.and_then(|named| named.capacity),
-        }))
+        if urls.is_empty() {
+            self.token.refuse("no gateway is named: name one by --relais")?;
+            return Ok(None);
+        }
+        let named = self.token.named(&urls, earlier, settings)?;
+        Ok(Some(Chosen(named)))
     }
 }
 
 impl Chosen {
-    /// Sessions at work at once, where the program allows so many.
+    /// Sessions at work at once, where the program allows so many: as many as the gateways may be given all in all.
     pub(crate) fn parallel(chosen: Option<&Chosen>, program: Option<NonZeroU32>) -> Option<NonZeroU32> {
-        let capacity = chosen.and_then(|chosen| chosen.capacity);
-        program.into_iter().chain(capacity).min()
+        let capacities = chosen.and_then(|chosen| {
+            let each = chosen.0.iter().map(|named| named.capacity);
+            let all: Option<Vec<NonZeroU32>> = each.collect();
+            all?.into_iter()
+                .reduce(|sum, capacity| sum.saturating_add(capacity.get()))
+        });
+        program.into_iter().chain(capacities).min()
     }
 }
 
 impl TokenFile {
+    /// The gateways at these addresses, each once, with what the settings and the run at its launch said of them.
+    fn named(
+        &self,
+        urls: &[&str],
+        before: Option<&RunDefinition>,
+        settings: &Settings,
+    ) -> Result<Vec<Named>, Failure> {
+        let mut all: Vec<Named> = Vec::new();
+        for url in urls {
+            let url = address(url)?;
+            if all.iter().any(|named| named.gateway.url == url) {
+                continue;
+            }
+            let known = settings
+                .relais
+                .iter()
+                .find(|one| one.url.trim_end_matches('/') == url);
+            let before = before.and_then(|run| run.gateways.iter().find(|gateway| gateway.url == url));
+            let token_file = self.find(known, before)?;
+            all.push(Named {
+                gateway: RunGateway { url, token_file },
+                capacity: known.and_then(|known| known.capacity),
+            });
+        }
+        if all.len() > 1 {
+            self.refuse(&format!(
+                "{} are named: write where each has its token into `relais` of the settings",
+                all.len()
+            ))?;
+        }
+        Ok(all)
+    }
+
     /// The token's file: that named here, that of the settings, that of the run's launch, the usual one.
     fn find(&self, named: Option<&RelaisAddress>, before: Option<&RunGateway>) -> Result<PathBuf, Failure> {
         let named = || named.and_then(|named| named.token_file.as_deref()).map(in_home);
@@ -132,7 +170,7 @@ impl TokenFile {
         match self.token_file {
             Some(_) => Err(Failure::new(
                 Kind::Usage,
-                format_args!("--token-file is a gateway's, and {why}"),
+                format_args!("--token-file is one gateway's, and {why}"),
             )),
             None => Ok(()),
         }
@@ -146,7 +184,7 @@ pub(crate) struct Runtime {
     pub(crate) offers: Vec<ModelOffer>,
     /// The agents of this machine as they are started; empty at a gateway.
     pub(crate) agents: Vec<AgentCommand>,
-    /// The gateway, where it is one.
+    /// The gateways, where they hold the sessions.
     pub(crate) gateways: Vec<RunGateway>,
 }
 
@@ -169,7 +207,7 @@ impl Runtime {
     /// The runtime of a new run.
     ///
     /// # Errors
-    /// When no agent is configured, or the gateway is not there or cannot do what a run needs (L2).
+    /// When no agent is configured, or no gateway is there, or one cannot do what a run needs (L2).
     pub(crate) async fn of_new(
         chosen: Option<&Chosen>,
         adapters: &Adapters,
@@ -177,9 +215,9 @@ impl Runtime {
         global: &Global,
     ) -> Result<Runtime, Failure> {
         match chosen {
-            Some(chosen) => {
+            Some(Chosen(named)) => {
                 let start = "start it with `sillage relais`, name another by --relais, or run without one by --direct";
-                Runtime::at(&chosen.gateway, start).await
+                Runtime::at(named, &adapters.data, start).await
             }
             None => Runtime::here(adapters, global.with_agents(settings)?),
         }
@@ -188,7 +226,7 @@ impl Runtime {
     /// The runtime that holds the sessions of a run that there is.
     ///
     /// # Errors
-    /// When no agent is configured, or the gateway is not there or cannot do what a run needs (L2).
+    /// When no agent is configured, or no gateway is there, or one cannot do what a run needs (L2).
     pub(crate) async fn of_run(
         definition: &RunDefinition,
         token: &TokenFile,
@@ -197,47 +235,73 @@ impl Runtime {
     ) -> Result<Runtime, Failure> {
         let settings = global.settings()?.unwrap_or_default();
         let run = &definition.run;
-        let Some(before) = one_of(definition)? else {
+        let urls: Vec<&str> = definition.gateways.iter().map(|one| one.url.as_str()).collect();
+        if urls.is_empty() {
             token.refuse(&format!("run {run} was launched without one"))?;
             return Runtime::here(adapters, global.with_agents(&settings)?);
-        };
-        let gateway = RunGateway {
-            url: before.url.clone(),
-            token_file: token.find(in_settings(&before.url, &settings), Some(before))?,
-        };
+        }
+        let named = token.named(&urls, Some(definition), &settings)?;
         let start = format!(
             "run {run} has its sessions there: start that gateway again at the same address and with its folder, and its \
              sessions are found; with an empty folder they are lost, and what they did is done again"
         );
-        Runtime::at(&gateway, &start).await
+        Runtime::at(&named, &adapters.data, &start).await
     }
 
-    /// The gateway, once it is known to be there and to do what a run needs. `start`: what to do where it is not.
-    async fn at(gateway: &RunGateway, start: &str) -> Result<Runtime, Failure> {
-        let url = &gateway.url;
-        let token = read_token(gateway)?;
-        let client = RelaisClient::new(url, &token, ClientOptions::new("Sillage"));
-        let client = client.map_err(|error| Failure::new(Kind::Usage, error))?;
-        let not_there = |error: RuntimeError| {
-            if let RuntimeError::Temporary { words, .. } = error {
-                let words = format!("the gateway at {url} is out of reach: {words}");
-                return Failure::new(Kind::OutOfReach, words).hint(start);
+    /// The gateways, once it is known that they do what a run needs. Of several some may be out of reach: their own
+    /// sessions wait for them, and new ones go to the others. `start`: what to do where none is there.
+    async fn at(named: &[Named], data: &Path, start: &str) -> Result<Runtime, Failure> {
+        let mut clients = Vec::new();
+        let mut out_of_reach = Vec::new();
+        for Named { gateway, capacity } in named {
+            let token = read_token(gateway)?;
+            let client = RelaisClient::new(&gateway.url, &token, ClientOptions::new("Sillage"));
+            let client = client.map_err(|error| Failure::new(Kind::Usage, error))?;
+            match client.gateway().await {
+                Ok(status) => refuse_missing(&gateway.url, &status)?,
+                Err(error @ RuntimeError::Temporary { .. }) => out_of_reach.push((gateway, error)),
+                Err(error) => return Err(not_there(gateway, error, start)),
             }
-            let words = format!("the gateway at {url} refuses to be asked: {error}");
-            let file = gateway.token_file.display();
-            let hint = format!("is {file} the file of its token? Name it by --token-file");
-            Failure::new(Kind::Refused, words).hint(hint)
+            clients.push((client, capacity.unwrap_or(USUAL_CAPACITY)));
+        }
+        if out_of_reach.len() == named.len()
+            && let Some((gateway, error)) = out_of_reach.pop()
+        {
+            return Err(not_there(gateway, error, start));
+        }
+        for (gateway, error) in out_of_reach {
+            let words = format!("sillage: {}", not_there(gateway, error, start).words());
+            // Whoever reads standard error may be gone.
+            let _ = writeln!(std::io::stderr(), "{words}; the others are used");
+        }
+        let gateways: Vec<RunGateway> = named.iter().map(|named| named.gateway.clone()).collect();
+        let sessions: Arc<dyn AgentRuntime> = match <[_; 1]>::try_from(clients) {
+            Ok([(client, _)]) => Arc::new(client),
+            Err(several) => Arc::new(Gateways::new(several, data.join("placements"))),
         };
-        let status = client.gateway().await.map_err(not_there)?;
-        refuse_missing(url, &status)?;
-        let offers = client.status().await.map_err(not_there)?.models;
+        let status = sessions.status().await;
+        // Whoever answered a moment ago may be gone.
+        let status = status.map_err(|error| not_there(&gateways[0], error, start))?;
         Ok(Runtime {
-            sessions: Arc::new(client),
-            offers,
+            sessions,
+            offers: status.models,
             agents: Vec::new(),
-            gateways: vec![gateway.clone()],
+            gateways,
         })
     }
+}
+
+/// Why a gateway cannot be used.
+fn not_there(gateway: &RunGateway, error: RuntimeError, start: &str) -> Failure {
+    let url = &gateway.url;
+    if let RuntimeError::Temporary { words, .. } = error {
+        let words = format!("the gateway at {url} is out of reach: {words}");
+        return Failure::new(Kind::OutOfReach, words).hint(start);
+    }
+    let words = format!("the gateway at {url} refuses to be asked: {error}");
+    let file = gateway.token_file.display();
+    let hint = format!("is {file} the file of its token? Name it by --token-file");
+    Failure::new(Kind::Refused, words).hint(hint)
 }
 
 /// Refuses a gateway that lacks a capability which every run needs, and says which (L2).
@@ -263,45 +327,6 @@ fn address(url: &str) -> Result<String, Failure> {
         return Err(Failure::new(Kind::Usage, words).hint("write it as in http://127.0.0.1:7433"));
     }
     Ok(url.trim_end_matches('/').to_owned())
-}
-
-fn in_settings<'s>(url: &str, settings: &'s Settings) -> Option<&'s RelaisAddress> {
-    settings
-        .relais
-        .iter()
-        .find(|one| one.url.trim_end_matches('/') == url)
-}
-
-/// The gateway that runs use where nothing else is said.
-fn of_settings(settings: &Settings) -> Result<Option<&str>, Failure> {
-    match settings.relais.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(&one.url)),
-        several => {
-            let words = format!(
-                "the settings name {} gateways, and to share a run's sessions among several is not there yet",
-                several.len()
-            );
-            Err(Failure::new(Kind::Refused, words)
-                .hint("name the one to use by --relais, or run without one by --direct"))
-        }
-    }
-}
-
-/// The gateway of a run, where it has one.
-fn one_of(definition: &RunDefinition) -> Result<Option<&RunGateway>, Failure> {
-    match definition.gateways.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(one)),
-        several => {
-            let words = format!(
-                "run {} has its sessions at {} gateways, which this version cannot ask",
-                definition.run,
-                several.len()
-            );
-            Err(Failure::new(Kind::Refused, words).hint("go on with it by the version that launched it"))
-        }
-    }
 }
 
 fn in_home(path: &Path) -> PathBuf {
@@ -357,15 +382,18 @@ mod tests {
     fn the_command_line_comes_before_the_settings() {
         let known = settings(&["http://127.0.0.1:1/"]);
         let chosen = Where::default().choose(None, &known).unwrap().unwrap();
-        assert_eq!(chosen.gateway.url, "http://127.0.0.1:1");
-        assert_eq!(chosen.gateway.token_file, Path::new("/tokens/one"));
+        assert_eq!(chosen.0[0].gateway.url, "http://127.0.0.1:1");
+        assert_eq!(chosen.0[0].gateway.token_file, Path::new("/tokens/one"));
         assert_eq!(
             Chosen::parallel(Some(&chosen), NonZeroU32::new(4)),
             NonZeroU32::new(2)
         );
         assert_eq!(Chosen::parallel(None, NonZeroU32::new(4)), NonZeroU32::new(4));
         let other = at("http://127.0.0.1:2").choose(None, &known).unwrap().unwrap();
-        assert!(other.gateway.token_file.ends_with("relais/token"), "{other:?}");
+        assert!(
+            other.0[0].gateway.token_file.ends_with("relais/token"),
+            "{other:?}"
+        );
         let direct = Where {
             direct: true,
             ..Where::default()
@@ -373,12 +401,31 @@ mod tests {
         assert_eq!(direct.choose(None, &known).unwrap(), None);
     }
 
+    /// L12: all gateways of the settings are used, each once and within its capacity; one of them where it is named.
     #[test]
-    fn what_is_not_there_yet_and_what_would_be_shown_is_refused() {
-        let several = settings(&["http://127.0.0.1:1", "http://127.0.0.1:2"]);
-        let refused = Where::default().choose(None, &several).unwrap_err();
-        assert!(refused.words().contains("is not there yet"), "{refused:?}");
-        assert!(at("http://127.0.0.1:2").choose(None, &several).is_ok());
+    fn l12_the_gateways_of_the_settings_are_used_together() {
+        let mut several = settings(&["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:1/"]);
+        let chosen = Where::default().choose(None, &several).unwrap().unwrap();
+        let urls: Vec<&str> = chosen.0.iter().map(|named| &*named.gateway.url).collect();
+        assert_eq!(urls, ["http://127.0.0.1:1", "http://127.0.0.1:2"]);
+        assert_eq!(Chosen::parallel(Some(&chosen), None), NonZeroU32::new(4));
+        let one = at("http://127.0.0.1:2").choose(None, &several).unwrap().unwrap();
+        assert_eq!(one.0.len(), 1);
+        several.relais[1].capacity = None;
+        let chosen = Where::default().choose(None, &several).unwrap();
+        assert_eq!(Chosen::parallel(chosen.as_ref(), None), None, "one has no bound");
+        let one_token = Where {
+            token: TokenFile {
+                token_file: Some("t".into()),
+            },
+            ..Where::default()
+        };
+        let refused = one_token.choose(None, &several).unwrap_err();
+        assert!(refused.words().contains("2 are named"), "{refused:?}");
+    }
+
+    #[test]
+    fn what_would_be_shown_is_refused() {
         for secret in ["http://:token@127.0.0.1:1", "http://127.0.0.1:1?token=x"] {
             let refused = at(secret).choose(None, &Settings::default()).unwrap_err();
             assert!(!refused.words().contains("token"), "{refused:?}");

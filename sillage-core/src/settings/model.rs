@@ -264,7 +264,7 @@ pub struct RelaisAddress {
     /// The file that holds its token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
-    /// Sessions that it may be given at once.
+    /// Sessions that may be at work there at once; none: no bound but the gateway's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<NonZeroU32>,
 }

@@ -5,9 +5,9 @@
 pub(super) struct Candidate {
     /// Whether it offers the model; none: it is out of reach, and nobody knows.
     pub(super) offers: Option<bool>,
-    /// Sessions that it holds or is about to.
+    /// Sessions that are at work there or about to be.
     pub(super) load: u64,
-    /// The most that it is to hold.
+    /// The most that are to be.
     pub(super) capacity: u64,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Candidate {
 pub(super) enum Choice {
     /// It goes to the gateway at this position.
     On(usize),
-    /// Whoever offers the model holds as much as it may.
+    /// Whoever offers the model has as much at work as it may.
     Full,
     /// Nobody within reach offers the model, and somebody out of reach may.
     OutOfReach,

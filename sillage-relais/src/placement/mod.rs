@@ -55,16 +55,26 @@ struct One {
 struct Known {
     /// The position of the gateway that it is placed on.
     at: Option<usize>,
+    /// Whether it was placed for work that its gateway was not told of yet.
+    is_fresh: bool,
     /// Set once it is closed, for those whose asking for it has not come back yet.
     closed: Arc<AtomicBool>,
 }
 
-/// How a gateway stands: its sessions and what it offers.
-type Standing = Result<(u64, Vec<ModelOffer>), RuntimeError>;
+/// How a gateway stands: the sessions at work there, those being started, and what it offers.
+type Standing = Result<(Load, Vec<ModelOffer>), RuntimeError>;
+
+/// What a gateway does, as it tells. Sessions that wait for a message or a person are no load: a coordinator keeps its
+/// own while others work for it, and were they counted, coordinators could take all places and wait for ever.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    working: u64,
+    starting: u64,
+}
 
 impl Gateways {
-    /// Sessions over these gateways, each with the most sessions that it is to hold. Where they are placed is kept in
-    /// `folder`, which is made when it is needed; several programs may share it.
+    /// Sessions over these gateways, each with the most sessions that are to be at work there at once when a new one is
+    /// placed. Where they are placed is kept in `folder`, which is made when it is needed; several programs may share it.
     #[must_use]
     pub fn new(gateways: Vec<(RelaisClient, NonZeroU32)>, folder: impl Into<PathBuf>) -> Self {
         let gateways = gateways.into_iter().map(|(client, capacity)| One {
@@ -133,28 +143,34 @@ impl Gateways {
         }
         let candidates: Vec<Candidate> = (self.gateways.iter().zip(&standings).enumerate())
             .map(|(position, (one, standing))| {
-                // Those on their way are not among what it tells.
-                let ours = sessions.values().filter(|known| known.at == Some(position));
-                let ours = u64::try_from(ours.count()).unwrap_or(u64::MAX);
+                // It tells of those of ours that are being started, and not of what others are to do.
+                let fresh = sessions
+                    .values()
+                    .filter(|known| known.is_fresh && known.at == Some(position));
+                let fresh = u64::try_from(fresh.count()).unwrap_or(u64::MAX);
                 let (load, offers) = match standing {
-                    Ok((load, offers)) => (*load, Some(is_offered(&request.model, offers))),
+                    Ok((load, offers)) => {
+                        let load = load.working.saturating_add(load.starting.max(fresh));
+                        (load, Some(is_offered(&request.model, offers)))
+                    }
                     Err(_) => (0, None),
                 };
                 Candidate {
                     offers,
-                    load: load.max(ours),
+                    load,
                     capacity: one.capacity,
                 }
             })
             .collect();
         match choose(&candidates) {
             Choice::On(position) => {
-                sessions.entry(id).or_default().at = Some(position);
+                let known = sessions.entry(id).or_default();
+                (known.at, known.is_fresh) = (Some(position), true);
                 Ok(position)
             }
             Choice::Full => Err(RuntimeError::Capacity {
                 words: format!(
-                    "every gateway that offers {} holds as many sessions as it may",
+                    "every gateway that offers {} has as many sessions at work as it may",
                     request.model
                 ),
                 retry_after: None,
@@ -200,7 +216,7 @@ impl Gateways {
     async fn leave(&self, id: ClientSessionId) {
         self.records.forget(id).await;
         if let Some(known) = self.sessions().get_mut(&id) {
-            known.at = None;
+            (known.at, known.is_fresh) = (None, false);
         }
     }
 
@@ -247,7 +263,10 @@ impl One {
         };
         let (sessions, offers) = (gateway?.sessions, status?.models);
         self.offers().clone_from(&offers);
-        let load = sessions.starting + sessions.idle + sessions.working + sessions.waiting;
+        let load = Load {
+            working: sessions.working,
+            starting: sessions.starting,
+        };
         Ok((load, offers))
     }
 
@@ -361,7 +380,12 @@ impl AgentRuntime for Gateways {
     }
 
     async fn send(&self, session: ClientSessionId, message: &MessageRequest) -> Result<(), RuntimeError> {
-        self.here(session)?.send(session, message).await
+        self.here(session)?.send(session, message).await?;
+        // From here on its gateway tells of it.
+        if let Some(known) = self.sessions().get_mut(&session) {
+            known.is_fresh = false;
+        }
+        Ok(())
     }
 
     async fn events(

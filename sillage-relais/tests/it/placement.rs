@@ -13,7 +13,7 @@ use sillage_testkit::scripted_runtime::{Reply, ScriptedRuntime};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::house::{House, client, folder, message, request};
+use crate::house::{House, client, eventually, folder, message, request};
 
 fn most(capacity: u32) -> NonZeroU32 {
     NonZeroU32::new(capacity).expect("a capacity")
@@ -115,6 +115,22 @@ async fn l12_sessions_spread_by_load_and_capacity_over_those_that_offer_the_mode
     gateways.close(all[0].client_session_id).await.expect("close");
     assert_eq!(held().iter().sum::<usize>(), 5);
     assert_eq!(std::fs::read_dir(records.path()).expect("records").count(), 5);
+    // One that has nothing to do keeps its session and gives its place to another, as a coordinator does.
+    let done = &all[1];
+    gateways
+        .send(done.client_session_id, &message("one"))
+        .await
+        .expect("send");
+    let full = gateways.open(&request()).await.map(|_| ());
+    assert_eq!(full, Ok(()), "the place of the one that was closed");
+    let full = gateways.open(&request()).await;
+    assert!(matches!(full, Err(RuntimeError::Capacity { .. })), "{full:?}");
+    for runtime in &runtimes {
+        runtime.answer(done.client_session_id, Reply::text("done"));
+    }
+    let waits = async || gateways.open(&request()).await.is_ok();
+    eventually("its place is free", waits).await;
+    assert_eq!(held().iter().sum::<usize>(), 7, "one more than may work at once");
     let refused = gateways.open(&wanting("nobody's")).await;
     let Err(RuntimeError::Permanent { words }) = refused else {
         panic!("{refused:?}")

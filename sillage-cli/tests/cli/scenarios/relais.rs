@@ -49,13 +49,20 @@ fn three() -> Stage {
 impl Stage {
     /// A gateway over the stage's agents, on a port that is free or on that of one that was killed.
     fn gateway(&self, port: u16) -> Gateway {
+        self.gateway_with("token", "data", port)
+    }
+
+    /// A gateway with a token and a folder of its own.
+    fn gateway_with(&self, token: &str, data: &str, port: u16) -> Gateway {
         let mut command = self.command(&["relais", "--json"]);
         command
             .args(["--port", &port.to_string()])
             .arg("--token-file")
-            .arg(self.path("token"))
+            .arg(self.path(token))
             .arg("--config")
-            .arg(self.path("gateway.yaml"));
+            .arg(self.path("gateway.yaml"))
+            .arg("--data-dir")
+            .arg(self.path(data));
         Gateway::start(command)
     }
 
@@ -285,7 +292,7 @@ fn b6_a_gateway_that_is_not_there_or_whose_token_is_another_is_told() {
     stage.assert_no_process();
 }
 
-/// A gateway of the settings is used without being named again; several are refused until they can be used.
+/// A gateway of the settings is used without being named again.
 #[test]
 fn a_gateway_of_the_settings_holds_runs() {
     let stage = three();
@@ -307,10 +314,79 @@ fn a_gateway_of_the_settings_holds_runs() {
         .start(&["run", "task.yaml", "--yes", "--direct"])
         .wait()
         .expect(2);
-    let other = json!({ "name": "other", "url": "http://127.0.0.1:9" });
-    stage.write("config.yaml", json!({ "relais": [here, other] }).to_string());
-    let ended = stage.start(&["run", "task.yaml", "--yes"]).wait().expect(2);
-    assert!(ended.stderr.contains("2 gateways"), "{}", ended.stderr);
     gateway.terminate();
+    stage.assert_no_process();
+}
+
+/// L12, R7: a run over two gateways of the settings. The one that is killed keeps its own session waiting and no others;
+/// it is started nowhere else, and goes on once its gateway is back. A gateway that is not there at launch is told and
+/// done without.
+#[test]
+fn l12_a_run_over_two_gateways_waits_for_the_one_that_goes() {
+    let stage = three();
+    let left = stage.gateway(0);
+    let right = stage.gateway_with("right-token", "right", 0);
+    let of = |gateway: &Gateway, token: &str, capacity: u32| json!({ "name": token, "url": gateway.url, "tokenFile": stage.path(token), "capacity": capacity });
+    let settings = json!({
+        "waits": { "first": "1s", "longest": "2s" },
+        "relais": [of(&left, "token", 2), of(&right, "right-token", 1)],
+    });
+    stage.write("config.yaml", settings.to_string());
+    let running = stage.start(&["run", "task.yaml", "--json", "--yes"]);
+    for name in NAMES {
+        stage.appears(&format!("{name}_at_work"));
+    }
+    eventually("each is at work where it has a place", || {
+        (left.sessions("working"), right.sessions("working")) == (2, 1)
+    });
+    let port = right.address().port();
+    right.kill();
+    for name in NAMES {
+        stage.write(&format!("{name}_go"), "");
+    }
+    eventually("one waits for its gateway, and the others are done", || {
+        let status = stage.status();
+        let steps = status["run"]["steps"].as_array().cloned().unwrap_or_default();
+        let are = |state| steps.iter().filter(|step| step["state"] == state).count();
+        (are("complete"), are("waiting")) == (2, 1)
+    });
+    let right = stage.gateway_with("right-token", "right", port);
+    let outcome = running.wait().expect(0).outcome();
+    assert_eq!(outcome["state"], "complete");
+    let log = stage.log();
+    let planned = log.count(|event| matches!(event, Event::SessionPlanned { .. }));
+    let lost = log.count(|event| matches!(event, Event::SessionLost { .. }));
+    assert_eq!((planned, lost), (3, 0));
+    for name in NAMES {
+        let asked = stage.prompts(&format!("Mission of {name}"));
+        assert_eq!(asked.len(), 1, "{name}: {asked:#?}");
+    }
+    assert_eq!(log.run.definition().parallel.get(), 3, "what both may be given");
+    let held: Vec<&str> = log
+        .run
+        .definition()
+        .gateways
+        .iter()
+        .map(|gateway| &*gateway.url)
+        .collect();
+    assert_eq!(held, [&*left.url, &*right.url]);
+    let places = std::fs::read_dir(stage.path("data/placements")).expect("a folder");
+    assert_eq!(places.count(), 0, "no session is left");
+
+    let gone = right.url.clone();
+    right.terminate();
+    let ended = stage
+        .start(&["run", "task.yaml", "--json", "--yes"])
+        .wait()
+        .expect(0);
+    assert_eq!(ended.outcome()["state"], "complete");
+    assert!(
+        ended.stderr.contains(&gone) && ended.stderr.contains("the others are used"),
+        "{}",
+        ended.stderr
+    );
+    left.terminate();
+    let ended = stage.start(&["run", "task.yaml", "--yes"]).wait().expect(5);
+    assert!(ended.stderr.contains("out of reach"), "{}", ended.stderr);
     stage.assert_no_process();
 }
