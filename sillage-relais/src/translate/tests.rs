@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use sillage_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::*;
