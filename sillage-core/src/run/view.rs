@@ -47,6 +47,9 @@ pub struct RunView {
     /// The earlier run of which it is a relaunch, and what changed since (R13).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relaunch_of: Option<RelaunchOf>,
+    /// Where the gateways listen that hold its sessions; empty: who drives it holds them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<String>,
     /// What all its steps spent.
     pub usage: Spent,
     /// Steps that started and of whose usage nothing is known.
@@ -176,15 +179,21 @@ impl RunView {
             .iter()
             .filter(|step| step.started.is_some() && step.usage.is_unknown());
         let usage_unknown = u32::try_from(silent.count()).unwrap_or(u32::MAX);
+        let definition = run.definition();
         RunView {
             run: run.id().clone(),
-            title: run.definition().task.title.clone(),
-            task_file: run.definition().task_file.clone(),
+            title: definition.task.title.clone(),
+            task_file: definition.task_file.clone(),
             state: run.word(),
             over: run.end().is_some(),
             launched: run.launched(),
             updated: run.updated(),
-            relaunch_of: run.definition().relaunch_of.clone(),
+            relaunch_of: definition.relaunch_of.clone(),
+            gateways: definition
+                .gateways
+                .iter()
+                .map(|gateway| gateway.url.clone())
+                .collect(),
             usage,
             usage_unknown,
             permissions: run.permissions(),

@@ -107,6 +107,7 @@ fn r12_an_engine_killed_over_three_sessions_at_work_finds_them_and_asks_nothing_
         let steps = status["run"]["steps"].as_array().cloned().unwrap_or_default();
         steps.iter().filter(|step| step["state"] == "complete").count() == 2
     });
+    assert_eq!(stage.status()["run"]["gateways"], json!([gateway.url]));
     stage.write("gamma_go", "");
     let outcome = resumed.wait().expect(0).outcome();
     assert_eq!(outcome["state"], "complete");
@@ -184,6 +185,39 @@ fn d16_a_gateway_killed_in_the_middle_comes_back_and_the_run_ends() {
     for name in NAMES {
         let asked = stage.prompts(&format!("Mission of {name}"));
         assert_eq!(asked.len(), 1, "{name}: {asked:#?}");
+    }
+    gateway.terminate();
+    stage.assert_no_process();
+}
+
+/// B5, R12: the gateway comes back and remembers nothing, for its folder is another. Its sessions are said to be lost, and
+/// each agent begins anew in a new session; none is asked twice in one.
+#[test]
+fn b5_a_gateway_that_forgot_everything_has_each_agent_begin_anew() {
+    let stage = three();
+    let gateway = stage.gateway(0);
+    let running = stage.run_at(&gateway.url);
+    for name in NAMES {
+        stage.appears(&format!("{name}_at_work"));
+    }
+    eventually("three sessions work", || gateway.sessions("working") == 3);
+    let port = gateway.address().port();
+    gateway.kill();
+    for name in NAMES {
+        stage.write(&format!("{name}_go"), "");
+    }
+    let gateway = stage.gateway_with("token", "elsewhere", port);
+    let outcome = running.wait().expect(0).outcome();
+    assert_eq!(outcome["state"], "complete");
+    let log = stage.log();
+    let lost = log.count(|event| matches!(event, Event::SessionLost { .. }));
+    let planned = log.count(|event| matches!(event, Event::SessionPlanned { .. }));
+    assert_eq!((lost, planned), (3, 6));
+    let opened = |deed: &Deed| matches!(deed, Deed::Received { frame } if frame["method"] == "session/new");
+    assert_eq!(stage.record().iter().filter(|deed| opened(deed)).count(), 6);
+    for name in NAMES {
+        let asked = stage.prompts(&format!("Mission of {name}"));
+        assert_eq!(asked.len(), 2, "{name}: {asked:#?}");
     }
     gateway.terminate();
     stage.assert_no_process();
