@@ -9,7 +9,6 @@ pub(super) use reqwest::{Method, Response};
 use reqwest::{RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sillage_core::causes::with_causes;
 use sillage_core::ports::runtime::RuntimeError;
 
 use crate::translate::error_of;
@@ -214,10 +213,11 @@ fn temporary(words: String, retry_after: Option<u64>) -> Wrong {
 
 /// With the words of the causes: the first alone tells but the address.
 fn unreached(error: &reqwest::Error) -> Wrong {
-    temporary(
-        format!("the gateway cannot be reached: {}", with_causes(error)),
-        None,
-    )
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let words = causes.fold("the gateway cannot be reached".to_owned(), |words, cause| {
+        format!("{words}: {cause}")
+    });
+    temporary(words, None)
 }
 
 /// Reads an answer, up to a bound.
