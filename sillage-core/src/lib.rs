@@ -10,6 +10,7 @@ pub mod causes;
 pub mod changes;
 pub mod document;
 pub mod environment;
+pub mod estimate;
 pub mod fault;
 pub mod folders;
 pub mod graph;
