@@ -157,6 +157,7 @@ pub async fn prepare(
         accounts: accounts(&task, request.offers.as_deref().unwrap_or_default()),
         relaunch_of: None,
         gateways: request.gateways.clone(),
+        foretold: None,
         policy: RunPolicy {
             permissions: request.permissions,
             closed,
@@ -299,7 +300,7 @@ fn left_behind(uncommitted: u32) -> Option<String> {
     }
 }
 
-fn parallel(task: Option<NonZeroU32>, program: Option<NonZeroU32>) -> NonZeroU32 {
+pub(crate) fn parallel(task: Option<NonZeroU32>, program: Option<NonZeroU32>) -> NonZeroU32 {
     match (task, program) {
         (Some(task), Some(program)) => task.min(program),
         (Some(one), None) | (None, Some(one)) => one,
@@ -348,7 +349,7 @@ async fn keep_version(store: &dyn Store, file: &Path, bytes: &[u8]) -> Result<u6
     store.put(TASK_DOCUMENT, &name, version, bytes.to_vec()).await
 }
 
-fn accounts(task: &Task, offers: &[ModelOffer]) -> BTreeMap<String, String> {
+pub(crate) fn accounts(task: &Task, offers: &[ModelOffer]) -> BTreeMap<String, String> {
     // Of sub-agents too: they may use what their coordinator may give them, and nothing else.
     let given = task.agents.iter().flat_map(|agent| &agent.sub_agents);
     let given = given.flat_map(|rules| &rules.allow).map(|pair| &pair.model);

@@ -84,6 +84,7 @@ pub(crate) fn definition(run: &str, agents: u32) -> RunDefinition {
         files: PathBuf::from("/nowhere"),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }

@@ -55,6 +55,7 @@ pub(crate) fn definition(name: &str, parents: &[Vec<u32>], parallel: u32, files:
         files: files.to_path_buf(),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }

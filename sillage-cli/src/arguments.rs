@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Init(commands::init::Init),
     /// Check a task file: every fault at once, with its place.
     Check(commands::check::Check),
+    /// Tell how long a run of a task should take, by what past runs took.
+    Estimate(commands::estimate::Estimate),
     /// Launch a task, show it live and wait for its end.
     Run(commands::run::Run),
     /// Go on with a run that was cut, stopped or failed.

@@ -8,6 +8,7 @@ pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod estimate;
 pub(crate) mod exchanges;
 pub(crate) mod follow;
 pub(crate) mod init;
@@ -42,6 +43,7 @@ pub(crate) fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Fai
     match arguments.command {
         Command::Init(init) => init::run(&init, output),
         Command::Check(check) => check::run(&check, global, output),
+        Command::Estimate(estimate) => estimate::run(&estimate, global, output),
         Command::Agents(agents) => agents::run(&agents, global, output),
         Command::Run(arguments) => run::run(&arguments, global, output),
         Command::Resume(resume) => resume::run(&resume, global, output),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 use clap::ValueEnum;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -98,6 +99,23 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// As much of a text as fits on one line of `width` columns, on one line.
+pub(crate) fn fitting(text: &str, width: usize) -> String {
+    let line = text.replace(['\n', '\t'], " ");
+    let line = visible(&line);
+    // The last column stays free: some terminals wrap when it is written.
+    let room = width.saturating_sub(1);
+    if line.width() <= room {
+        return line.into_owned();
+    }
+    let mut used = 0;
+    let kept = line.chars().take_while(|character| {
+        used += character.width().unwrap_or(0);
+        used < room
+    });
+    kept.collect::<String>() + "…"
 }
 
 fn is_hostile(character: char) -> bool {

@@ -56,6 +56,7 @@ fn definition(files: &std::path::Path) -> RunDefinition {
         files: files.to_path_buf(),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy {
             budget: Some(Budget {
                 time: Some(Duration::from_secs(100)),

@@ -47,6 +47,7 @@ pub(crate) fn definition(files: &std::path::Path) -> RunDefinition {
         files: files.to_path_buf(),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }

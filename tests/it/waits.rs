@@ -240,6 +240,7 @@ fn definition(agents: &[(&str, &str)], links: &[&str]) -> RunDefinition {
         files: PathBuf::from("/nowhere"),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use sillage::core::estimate::{Estimator, Foretold, Replays, Subject};
 use sillage::core::ports::Clock as _;
 use sillage::core::ports::runtime::PermissionPolicy;
 use sillage::core::ports::store::Which;
 use sillage::core::run::{Budget, RunDefinition};
 use sillage::core::settings::Settings;
-use sillage::{LaunchRequest, SystemClock, check_sandboxes, new_run_id, prepare};
+use sillage::{LaunchRequest, Reader, SystemClock, check_sandboxes, new_run_id, past, prepare};
 
 use super::check::NOT_ISOLATED;
+use super::estimate::limit_costs;
 use crate::adapters::Adapters;
 use crate::arguments::Global;
 use crate::ceilings::{self, Ceilings};
@@ -103,7 +105,8 @@ pub(crate) async fn launch(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let run = new_run_id(SystemClock.now());
-    let (definition, mut warnings) = prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
+    let (mut definition, mut warnings) =
+        prepare(request, run, &*adapters.store, &*adapters.workspace).await?;
     if let Some(budget) = &definition.policy.budget {
         warnings.extend(ceilings::not_held(budget, &definition.task, settings));
     }
@@ -111,6 +114,7 @@ pub(crate) async fn launch(
     check_sandboxes(&definition, offers, &runtime.agents, &adapters.data)
         .map_err(|words| Failure::new(Kind::Refused, words).hint("nothing was started"))?;
     tell(&definition, &warnings, output)?;
+    definition.foretold = foretell(adapters, &definition, output).await?;
     mention_resumable(adapters, &definition, output).await?;
     // What cannot be told of is not begun.
     output.flush()?;
@@ -119,6 +123,25 @@ pub(crate) async fn launch(
     }
     let handle = adapters.engine(runtime).launch(definition).await?;
     drive::to_its_end(adapters, handle, None, output).await
+}
+
+/// Tells how long it should take. What cannot be foretold keeps nobody from launching.
+async fn foretell(
+    adapters: &Adapters,
+    definition: &RunDefinition,
+    output: &mut Output,
+) -> Result<Option<Foretold>, Failure> {
+    let past = past(&Reader::over(adapters.store.clone())).await?;
+    let Ok(estimator) = Estimator::new(&Subject::of(definition), &past) else {
+        return Ok(None);
+    };
+    let agents = definition.task.agents.len();
+    let estimate = estimator.estimate(Replays::of(agents));
+    output.line(format_args!("  estimate   {estimate}; {}", estimate.rests_on()))?;
+    for cost in limit_costs(&estimator, agents) {
+        output.line(format_args!("             {cost}"))?;
+    }
+    Ok(Some(Foretold::from(&estimate)))
 }
 
 pub(super) fn tell(

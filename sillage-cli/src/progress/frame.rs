@@ -8,7 +8,6 @@ use sillage::core::journal::{self, Severity};
 use sillage::core::ports::runtime::SessionEventKind;
 use sillage::core::run::{Event, PermissionView, Run, RunView, StepView};
 use sillage::core::time::{Timestamp, human};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::commands::journal::line;
 use crate::failure::Failure;
@@ -16,7 +15,7 @@ use crate::output::{Output, Tone};
 use crate::progress::heard::Heard;
 use crate::progress::last_heard;
 use crate::progress::lines::{DISK_HAS_ROOM, disk_full};
-use crate::terminal::Size;
+use crate::terminal::{Size, fitting};
 
 /// Bytes that are kept of what an agent says: enough for its last line.
 const KEPT: usize = 400;
@@ -245,23 +244,6 @@ fn tone(state: &str) -> Tone {
         "running" | "starting" | "merging" => Tone::Strong,
         _ => Tone::Faint,
     }
-}
-
-/// As much of a text as fits on one line of `width` columns, on one line.
-fn fitting(text: &str, width: usize) -> String {
-    let line = text.replace(['\n', '\t'], " ");
-    let line = crate::terminal::visible(&line);
-    // The last column stays free: some terminals wrap when it is written.
-    let room = width.saturating_sub(1);
-    if line.width() <= room {
-        return line.into_owned();
-    }
-    let mut used = 0;
-    let kept = line.chars().take_while(|character| {
-        used += character.width().unwrap_or(0);
-        used < room
-    });
-    kept.collect::<String>() + "…"
 }
 
 #[cfg(test)]

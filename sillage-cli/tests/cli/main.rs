@@ -3,6 +3,7 @@
 
 mod agents;
 mod check;
+mod estimate;
 mod init;
 mod plan;
 mod readme;

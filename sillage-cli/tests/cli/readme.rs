@@ -50,3 +50,19 @@ fn the_readmes_commands_exist() {
         assert_eq!(ended.code, 0, "sillage {command}: {}", ended.stderr);
     }
 }
+
+/// R24: the estimate that the README shows is what the program prints for its task.
+#[test]
+fn the_readmes_estimate_is_what_the_program_prints() {
+    let sandbox = Sandbox::new();
+    let readme = readme();
+    let yaml = blocks(&readme, "yaml");
+    sandbox.write("task.yaml", &yaml[0]);
+    sandbox.write("config.yaml", &yaml[1]);
+    let shown = blocks(&readme, "text");
+    let shown = shown
+        .iter()
+        .find_map(|block| block.strip_prefix("$ sillage estimate task.yaml\n"));
+    let ended = sandbox.run(["estimate", "task.yaml", "--config", "config.yaml"]);
+    assert_eq!(Some(ended.stdout.as_str()), shown);
+}

@@ -112,6 +112,7 @@ fn definition(run: &str, data: &Path) -> RunDefinition {
         files: data.join("runs").join(run),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }

@@ -1,8 +1,8 @@
 //! Reads a recap off a run.
 
 use super::{
-    HeldWorktree, Left, LeftStep, LeftWorktree, Merge, NextAction, Recap, RunResult, StepRecap, Totals,
-    Unmerged,
+    EstimateRecap, HeldWorktree, Left, LeftStep, LeftWorktree, Merge, NextAction, Recap, RunResult,
+    StepRecap, Totals, Unmerged,
 };
 use crate::id::StepIndex;
 use crate::plain;
@@ -47,6 +47,21 @@ fn result(run: &Run, now: Timestamp) -> RunResult {
         check: CheckView::of(run),
         relaunch_of: definition.relaunch_of.clone(),
         budget: BudgetView::of(run, now),
+        estimate: EstimateRecap::of(run),
+    }
+}
+
+impl EstimateRecap {
+    /// What was foretold of the run, and how that turned out once it came to its end.
+    #[must_use]
+    pub fn of(run: &Run) -> Option<EstimateRecap> {
+        let foretold = run.definition().foretold?;
+        let took = run.took();
+        Some(EstimateRecap {
+            foretold,
+            took,
+            verdict: took.map(|took| foretold.verdict(took)),
+        })
     }
 }
 

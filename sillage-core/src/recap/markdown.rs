@@ -74,6 +74,9 @@ fn result(page: &mut String, recap: &Recap) {
     if let Some(budget) = &result.budget {
         bullet(page, &escaped(&format!("Budget {budget}")));
     }
+    if let Some(estimate) = &result.estimate {
+        bullet(page, &capital(&escaped(&estimate.to_string())));
+    }
     bullet(page, &format!("Run {}", code(result.run.as_str())));
     if let Some(relaunch) = &result.relaunch_of {
         bullet(page, &capital(&escaped(&relaunch.to_string())));

@@ -4,11 +4,13 @@ mod gather;
 mod markdown;
 mod text;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::estimate::{Foretold, Verdict};
 use crate::id::{RunId, StepIndex};
 use crate::ports::workspace::DiffStat;
 use crate::report::Report;
@@ -64,6 +66,42 @@ pub struct RunResult {
     pub relaunch_of: Option<RelaunchOf>,
     /// Its ceilings and what is used of them; none: it has none.
     pub budget: Option<BudgetView>,
+    /// What was foretold at its launch, beside what happened (R27); none: nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<EstimateRecap>,
+}
+
+/// An estimate beside what happened (R27).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EstimateRecap {
+    /// What was foretold at launch.
+    #[serde(flatten)]
+    pub foretold: Foretold,
+    /// How long the run was under way in all; none: it did not come to an end that can be compared.
+    #[serde(rename = "took_ms", serialize_with = "as_optional_millis")]
+    pub took: Option<Duration>,
+    /// How the estimate turned out.
+    pub verdict: Option<Verdict>,
+}
+
+/// E.g. `estimated 20 min (14 to 31 min), took 24 min`.
+impl fmt::Display for EstimateRecap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.took {
+            Some(took) => f.write_str(&self.foretold.beside(took)),
+            None => write!(f, "estimated {}", self.foretold),
+        }
+    }
+}
+
+fn as_optional_millis<S: serde::Serializer>(
+    span: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match span {
+        Some(span) => crate::time::as_millis(span, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// What came of a step.

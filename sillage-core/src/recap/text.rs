@@ -80,6 +80,7 @@ fn result(page: &mut Page, recap: &Recap) {
         folder,
         check,
         budget,
+        estimate,
         ..
     } = &recap.result;
     page.add(0, title);
@@ -113,6 +114,9 @@ fn result(page: &mut Page, recap: &Recap) {
     }
     if let Some(budget) = budget {
         page.add(0, &format!("budget {budget}"));
+    }
+    if let Some(estimate) = estimate {
+        page.add(0, &estimate.to_string());
     }
     page.add(0, &format!("run {run}"));
     if let Some(relaunch) = &recap.result.relaunch_of {

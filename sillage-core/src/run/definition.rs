@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use crate::estimate::Foretold;
 use crate::folders::Folders;
 use crate::id::{RunId, StepIndex};
 use crate::policy::Protected;
@@ -54,6 +55,9 @@ pub struct RunDefinition {
     /// run's: who takes it up looks for its sessions there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<RunGateway>,
+    /// How long it was told to take when it was launched; none: nobody told (R27).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foretold: Option<Foretold>,
 }
 
 /// A gateway that holds sessions of a run. Its token is not kept, only where it can be read.

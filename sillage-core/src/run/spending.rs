@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::budget::{Budget, BudgetKind, BudgetMode, Ceiling, Currency, millis};
-use super::event::StepEnd;
+use super::event::{RunEnd, StepEnd};
 use super::step::{Step, added};
 use super::{Run, Stage};
 use crate::id::{ClientSessionId, StepIndex};
@@ -125,6 +125,16 @@ impl Run {
     #[must_use]
     pub fn time_under_way(&self, now: Timestamp) -> Duration {
         self.spending.under_way(now)
+    }
+
+    /// How long it was under way in all, once it came to an end that an estimate can be held against (R27): it is
+    /// complete or partial.
+    #[must_use]
+    pub fn took(&self) -> Option<Duration> {
+        match self.end()? {
+            RunEnd::Complete | RunEnd::Partial => Some(self.time_under_way(self.updated)),
+            RunEnd::Blocked | RunEnd::Failed | RunEnd::Stopped => None,
+        }
     }
 
     /// What is known to be used of a ceiling, in its unit.

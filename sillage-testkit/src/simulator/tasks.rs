@@ -84,6 +84,7 @@ pub(crate) fn definition(story: &Story, dice: &mut Dice, base: &str) -> Option<R
         files: PathBuf::from("/sim/files"),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy {
             attempts,
             fail_fast: story.faults.has(Fault::Hands) && dice.chance(PERSON, 200),

@@ -7,6 +7,8 @@ use sillage::core::ports::runtime::SessionEvent;
 use sillage::core::run::{RunDefinition, RunPolicy};
 use sillage::core::task;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::*;
 
 const SIZE: Size = Size {
@@ -77,6 +79,7 @@ fn run(agents: usize) -> Run {
         files: "/nowhere".into(),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     };
     Run::start(Run::launch(Timestamp(0), definition)).unwrap()

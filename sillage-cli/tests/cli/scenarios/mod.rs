@@ -8,6 +8,7 @@ mod budgets;
 mod by_hand;
 mod checks;
 mod conflicts;
+mod estimates;
 mod git;
 mod groups;
 mod limits;

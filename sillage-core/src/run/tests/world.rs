@@ -139,6 +139,7 @@ pub(crate) fn task(agents: &[&str], links: &[(&str, &str)]) -> RunDefinition {
         files: PathBuf::from("/data/r1"),
         relaunch_of: None,
         gateways: Vec::new(),
+        foretold: None,
         policy: RunPolicy::default(),
     }
 }
