@@ -11,6 +11,7 @@ mod broken;
 mod budgets;
 mod corpus;
 mod engine;
+mod estimates;
 mod relais;
 mod syncs;
 mod waits;
