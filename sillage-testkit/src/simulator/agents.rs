@@ -10,7 +10,7 @@ use sillage_core::report::Outcome;
 use sillage_core::run::MessagePurpose;
 
 use super::faults::Fault;
-use super::sessions::{Given, Standing};
+use super::sessions::{Given, Session, Standing};
 use super::story::AGENT;
 use super::tasks;
 use super::world::World;
@@ -91,10 +91,13 @@ impl World {
             session.cut();
         }
         let event = session.say(kind);
+        let revivals = session.revivals;
         if self.strikes(Fault::Doubled) {
             let wait = self.dice.between(Fault::Doubled as usize, 0, 400_000);
             self.after(wait, move |world| {
-                if let Some(session) = world.sessions.get_mut(&id) {
+                // What a process said that is gone comes from no other.
+                let said_it = |session: &&mut Session| session.revivals == revivals;
+                if let Some(session) = world.sessions.get_mut(&id).filter(said_it) {
                     session.say_again(&event);
                 }
             });

@@ -57,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) wrong_plans: u64,
     /// Times that an engine was told that it is found.
     pub(crate) found: u32,
+    /// Times that it was brought back by another process.
+    pub(crate) revivals: u32,
     /// Times that it was closed.
     pub(crate) closings: u32,
     events: Vec<SessionEvent>,
@@ -75,6 +77,7 @@ impl Session {
             wrong: 0,
             wrong_plans: 0,
             found: 0,
+            revivals: 0,
             closings: 0,
             events: Vec::new(),
             listeners: Vec::new(),
@@ -120,6 +123,7 @@ impl Session {
     /// It is brought back: its events begin anew.
     pub(crate) fn revive(&mut self) {
         self.standing = Standing::Attached;
+        self.revivals += 1;
         self.events.clear();
         self.work += 1;
     }
