@@ -7,7 +7,7 @@ use sillage_core::estimate::{Estimator, Gather, Past, RunSample, Subject};
 use sillage_core::graph::Cycle;
 use sillage_core::id::{RunId, Seq};
 use sillage_core::ports::runtime::ModelOffer;
-use sillage_core::ports::store::Which;
+use sillage_core::ports::store::{RunSummary, Which};
 use sillage_core::run::Recorded;
 use sillage_core::task::Task;
 
@@ -27,20 +27,24 @@ const EVENTS: u64 = 100_000;
 /// When the list of runs cannot be read.
 pub async fn past(reader: &Reader) -> Result<Past, ReadError> {
     let mut past = Past::default();
-    let mut left = EVENTS;
-    for run in reader.runs(Which::All, RUNS).await? {
-        if !run.finished {
-            continue;
-        }
-        let Some(after) = left.checked_sub(run.last.0) else {
-            break;
-        };
-        left = after;
-        if let Some(sample) = sample(reader, &run.run).await {
+    for run in to_read(reader.runs(Which::All, RUNS).await?, EVENTS) {
+        if let Some(sample) = sample(reader, &run).await {
             past.add(sample);
         }
     }
     Ok(past)
+}
+
+/// Of these runs, the newest first, those that are over and whose logs have so many events at most in all. One that is
+/// too long for what is left is passed over: a very long run does not hide all that came before it.
+fn to_read(runs: Vec<RunSummary>, most: u64) -> impl Iterator<Item = RunId> {
+    let mut left = most;
+    runs.into_iter()
+        .filter(|run| run.finished)
+        .filter_map(move |run| {
+            left = left.checked_sub(run.last.0)?;
+            Some(run.run)
+        })
 }
 
 async fn sample(reader: &Reader, run: &RunId) -> Option<RunSample> {
@@ -82,4 +86,29 @@ pub fn estimator_of(
         accounts: &accounts(task, offers),
     };
     Estimator::new(&subject, past)
+}
+
+#[cfg(test)]
+mod tests {
+    use sillage_testkit::store_suite::summary;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_too_long_to_be_read_hides_no_other() {
+        let run = |name: &str, last: u64, finished: bool| RunSummary {
+            last: Seq(last),
+            finished,
+            ..summary(&RunId::new(name).unwrap(), 0)
+        };
+        let runs = vec![
+            run("endless", 1_000, true),
+            run("newer", 60, true),
+            run("at-work", 10, false),
+            run("long", 50, true),
+            run("older", 40, true),
+        ];
+        let read: Vec<String> = to_read(runs, 100).map(|run| run.to_string()).collect();
+        assert_eq!(read, ["newer", "older"]);
+    }
 }

@@ -18,7 +18,7 @@ use crate::arguments::Global;
 use crate::ceilings::{self, Ceilings};
 use crate::drive;
 use crate::exit::Exit;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, with_causes};
 use crate::left_behind;
 use crate::output::{Output, Tone};
 use crate::runtimes::{Chosen, Runtime, Where};
@@ -125,13 +125,23 @@ pub(crate) async fn launch(
     drive::to_its_end(adapters, handle, None, output).await
 }
 
-/// Tells how long it should take. What cannot be foretold keeps nobody from launching.
+/// Tells how long it should take. What cannot be foretold, or is not for want of a past that can be read, keeps nobody
+/// from launching.
 async fn foretell(
     adapters: &Adapters,
     definition: &RunDefinition,
     output: &mut Output,
 ) -> Result<Option<Foretold>, Failure> {
-    let past = past(&Reader::over(adapters.store.clone())).await?;
+    let past = match past(&Reader::over(adapters.store.clone())).await {
+        Ok(past) => past,
+        Err(error) => {
+            let error = with_causes(&error);
+            output.line(format_args!(
+                "  estimate   none: past runs cannot be read: {error}"
+            ))?;
+            return Ok(None);
+        }
+    };
     let Ok(estimator) = Estimator::new(&Subject::of(definition), &past) else {
         return Ok(None);
     };

@@ -211,7 +211,8 @@ fn temporary(words: String, retry_after: Option<u64>) -> Wrong {
     Wrong(error_of(ErrorClass::Temporary, words, retry_after, None))
 }
 
-/// With the words of the causes: the first alone tells but the address.
+/// With the words of the causes: the first alone tells but the address. Joined here, for this crate names nothing of the
+/// core but its ports.
 fn unreached(error: &reqwest::Error) -> Wrong {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let words = causes.fold("the gateway cannot be reached".to_owned(), |words, cause| {
